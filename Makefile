@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(wildcard native/*.cpp native/*.hpp native/*/*.cpp native/*/*.hpp)
+
+.PHONY: demo test test-all lint bench clean
+.DEFAULT_GOAL := test
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# The tools first, so that the package builds without a second, isolated build environment.
+$(VENV)/.tools: pyproject.toml | $(BIN)/python
+	$(BIN)/python tools/dev_requirements.py > $(VENV)/dev-requirements.txt
+	$(BIN)/python -m pip install --quiet -r $(VENV)/dev-requirements.txt
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.tools CMakeLists.txt $(NATIVE)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
+		-C cmake.define.MMES_WERROR=ON -e .
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.installed
+	$(BIN)/python -m pytest --timeout 3600
+	$(BIN)/python tools/sanitize.py
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/ask_tell.py
+
+clean:
+	rm -rf $(VENV) build dist out
