@@ -46,3 +46,25 @@ def rosenbrock(z: Vector) -> Vector:
     valley -= z[..., 1:]
     slope = head - 1.0
     return 100.0 * sphere(valley) + sphere(slope)
+
+
+def rastrigin(z: Vector) -> Vector:
+    """Return sum z_i^2 - 10 cos(2 pi z_i) + 10."""
+    waves = np.cos(2.0 * np.pi * z)
+    return sphere(z) + 10.0 * (z.shape[-1] - waves.sum(axis=-1))
+
+
+def ackley(z: Vector) -> Vector:
+    """Return 20 - 20 exp(-0.2 sqrt(mean z_i^2)) + e - exp(mean cos(2 pi z_i)).
+
+    Grouped this way, with e from the same exponential, the minimum is exactly 0.
+    """
+    n = z.shape[-1]
+    waves = np.cos(2.0 * np.pi * z)
+    valley = 20.0 - 20.0 * np.exp(-0.2 * np.sqrt(sphere(z) / n))
+    return valley + (E - np.exp(waves.sum(axis=-1) / n))
+
+
+def schwefel(z: Vector) -> Vector:
+    """Return sum_i (z_0 + ... + z_i)^2 (Schwefel's problem 1.2), with running sums."""
+    return sphere(np.cumsum(z, axis=-1))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mmes.problems import functions
+from mmes.problems import functions, lsgo2010, lsgo2013
 from mmes.problems.problem import Problem
 
 
@@ -59,7 +59,7 @@ def get(name: str, **options: Any) -> Problem:
         distinguished.
     **options
         ``dimension`` (default 1000) for the basic problems, ``alpha`` for the ellipsoids, ``seed``
-        for the rotated problems.
+        for the rotated problems, ``strict`` for the CEC functions (NaN outside the box).
 
     Examples
     --------
@@ -84,10 +84,18 @@ def get(name: str, **options: Any) -> Problem:
 
 
 def _table() -> dict[str, Entry]:
-    return {
-        name: Entry(name, description, None, functions.make)
-        for name, description in functions.DESCRIPTIONS.items()
-    }
+    listed = [
+        *(Entry(name, text, None, functions.make) for name, text in functions.DESCRIPTIONS.items()),
+        *(
+            Entry(name, text, lsgo2010.DIMENSION, lsgo2010.make)
+            for name, text in lsgo2010.DESCRIPTIONS.items()
+        ),
+        *(
+            Entry(name, text, lsgo2013.dimension(name), lsgo2013.make)
+            for name, text in lsgo2013.DESCRIPTIONS.items()
+        ),
+    ]
+    return {entry.name: entry for entry in listed}
 
 
 def _plain(name: str) -> str:
