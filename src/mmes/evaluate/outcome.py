@@ -1,4 +1,4 @@
-"""The one door through which an objective's answers come in: a float, or an error that names what came."""
+"""The one door through which an objective's answers come in: a float, or an error that names it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _REAL_KINDS = "fiu"
 def as_value(answer: Any) -> float:
     """Return what an objective returned for one point as a float.
 
-    Real numbers and real arrays of one element are taken; NaN and infinities too, since they rank. Anything else is an
-    error: it is far more likely a slip than a value.
+    Real numbers and real arrays of one element are taken; NaN and infinities too, since they rank.
+    Anything else is an error: it is far more likely a slip than a value.
 
     Raises
     ------
@@ -31,7 +31,8 @@ def as_value(answer: Any) -> float:
     array = _as_array(answer, "one real number")
     if array.size != 1:
         raise ValueError(
-            f"the objective must return one real number a point, but returned an array of shape {array.shape}"
+            "the objective must return one real number a point, but returned an array of shape "
+            f"{array.shape}"
         )
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
 
@@ -53,7 +54,8 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
     array = _as_array(answer, f"{count} real numbers")
     if array.shape not in ((count,), (count, 1), (1, count)):
         raise ValueError(
-            f"{count} values are expected, an array of shape ({count},), but one of shape {array.shape} came"
+            f"{count} values are expected, an array of shape ({count},), but one of shape "
+            f"{array.shape} came"
         )
     return array.astype(np.float64).reshape(count)
 

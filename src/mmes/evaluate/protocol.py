@@ -14,6 +14,10 @@ from mmes.errors import EvaluationError
 class Evaluator(Protocol):
     """Turns the candidates of a generation into values."""
 
+    retried: int
+    """Evaluations repeated so far because a worker was lost; they are not counted as evaluations.
+    """
+
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
@@ -26,7 +30,8 @@ class Evaluator(Protocol):
         generation : int
             Number of the generation, for messages.
         keep_going : callable
-            Asked between evaluations; once it says False, the evaluator may return the values of a first part only.
+            Asked between evaluations; once it says False, the evaluator may return the values of a
+            first part only.
 
         Raises
         ------
@@ -45,8 +50,14 @@ class Evaluator(Protocol):
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
     """Return the error that tells where an objective raised; raise it from the original."""
     return EvaluationError(
-        f"the objective raised {type(error).__name__} at candidate {candidate} of generation {generation}: {error}",
+        f"the objective raised {type(error).__name__} at candidate {candidate} of generation "
+        f"{generation}: {error}",
         np.array(x),
         candidate,
         generation,
     )
+
+
+def first_part(values: NDArray[np.float64], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the values before the first that is missing."""
+    return values if done.all() else values[: int(done.argmin())]

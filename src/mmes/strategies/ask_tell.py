@@ -335,7 +335,12 @@ class AskTell:
         arrays = state["arrays"]
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         options = state["options"] | {"kernel": kernel, "threads": threads}
-        made = cls(arrays["search/mean"], state["sigma0"], bounds=bounds, **options)
+        mean = arrays["search/mean"]
+        if bounds is not None:
+            mean = np.clip(
+                mean, *bounds
+            )  # the mean of points on a wall may lie one rounding beyond
+        made = cls(mean, state["sigma0"], bounds=bounds, **options)
         made._search.restore(
             state["search"],
             {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},

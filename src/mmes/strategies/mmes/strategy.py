@@ -67,7 +67,8 @@ class MMESSearch:
         wanted = options["archive_size"] or default_archive_size(n)
         needed = population + vectors + 4 * n * wanted
         if needed <= available:
-            return options, needed
+            # Said outright, so that a state resumed on a smaller machine keeps its archive.
+            return options | {"archive_size": wanted}, needed
         fitting = max(available - population - vectors, 0) // (4 * n)
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
             warnings.warn(
@@ -131,7 +132,9 @@ class MMESSearch:
 
     def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """See `Search.restore`."""
-        self.state = State.restored(scalars, arrays, self.parameters.archive_size)
+        self.state = State.restored(
+            scalars, arrays, self.parameters.archive_size, self.parameters.mu
+        )
 
 
 class MMES(AskTell):
