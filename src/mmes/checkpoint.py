@@ -41,6 +41,7 @@ FORMAT = 1
 """The format that is written. All formats up to this one can be read."""
 
 _HEADER = "header.json"
+_NOT_FINITE = "__float__"
 _HEADER_LIMIT = 64 * 2**20
 _CHUNK = 8 * 2**20
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "<u4", "|b1", "|u1", "|i1")
@@ -187,17 +188,22 @@ class _Bytes(bytearray):
 
 
 def _keep_previous(path: Path) -> None:
-    previous = previous_path(path)
     if not path.exists():
         return
+    previous = previous_path(path)
+    second_name = previous.with_name(previous.name + ".link")
     try:
         # By a second name, so that `path` exists at every moment.
-        second = previous.with_name(previous.name + ".link")
-        second.unlink(missing_ok=True)
-        os.link(path, second)
-        os.replace(second, previous)
+        second_name.unlink(missing_ok=True)
+        os.link(path, second_name)
     except OSError:  # a file system without hard links
         os.replace(path, previous)
+        return
+    try:
+        os.replace(second_name, previous)
+    except OSError:
+        second_name.unlink(missing_ok=True)
+        raise
 
 
 def _sync_folder(folder: Path) -> None:
@@ -355,14 +361,14 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return {"number": str(value)}
+        return {_NOT_FINITE: str(value)}
     return value
 
 
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"number"}:
-            return float(value["number"])
+        if set(value) == {_NOT_FINITE}:
+            return float(value[_NOT_FINITE])
         return {key: _from_json(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_from_json(item) for item in value]

@@ -40,7 +40,12 @@ from mmes.strategies import AskTell, get_strategy
 class Run:
     """One call of `minimize` as an object, for those who want to stop it from another thread.
 
-    Parameters are those of `minimize`.
+    Parameters are those of `minimize`, and:
+
+    Parameters
+    ----------
+    state : dict, optional
+        A state of the same run, as `state` returned it, to go on from.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Run:
         catch: tuple[type[BaseException], ...] = (),
         workers: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        state: dict[str, Any] | None = None,
         **options: Any,
     ):
         if not callable(fun):
@@ -96,9 +102,12 @@ class Run:
             "seconds": 0.0,
         }
         self._warned = False
-        self._es = self._begin(0)
-        self._first_population_size = self._es.population_size
-        self.keep_in(checkpoint)
+        state = self.keep_in(checkpoint) or state
+        if state is None:
+            self._es = self._begin(0)
+            self._first_population_size = self._es.population_size
+        else:
+            run_state.adopt(self, state)
 
     def request_stop(self) -> None:
         """End the run at the end of the current generation; may be called from any thread."""
@@ -362,11 +371,11 @@ class Run:
         self,
         path: str | os.PathLike[str] | None,
         over: str | os.PathLike[str] | None = None,
-    ) -> None:
+    ) -> dict[str, Any] | None:
         """Write checkpoints to `path` from now on.
 
-        If there is one already, it is gone on from (``resume="auto"``) or refused, unless it is the
-        one `over`.
+        If there is one already, its state is returned (``resume="auto"``) or it is refused, unless it
+        is the one `over`.
         """
         limits = self._limits
         self._saver = Saver(
@@ -377,7 +386,7 @@ class Run:
         )
         found = self._saver.path
         if found is None or not files.exists(found) or (over and found == Path(over).absolute()):
-            return
+            return None
         if limits["resume"] != "auto":
             raise CheckpointExists(
                 f"there is a checkpoint at {found} already: go on from it with mmes.resume or "
@@ -385,7 +394,7 @@ class Run:
                 "choose another name, or delete it"
             )
         entries, arrays = files.read(found)
-        run_state.adopt(self, entries | {"arrays": arrays})
+        return entries | {"arrays": arrays}
 
     @contextlib.contextmanager
     def _unsettled(self) -> Iterator[None]:

@@ -79,17 +79,16 @@ def restored(
     limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
     # The kernel that was chosen may not be on this machine.
     given = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
-    run = run_type(
+    return run_type(
         fun,
         arrays.get("x0"),
         state["sigma0"],
         bounds=(arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
         scale=arrays.get("scale"),
         strategy=strategy,
+        state=state,
         **given | {"resume": "never"},
     )
-    adopt(run, state)
-    return run
 
 
 def adopt(run: Run, state: dict[str, Any]) -> None:
