@@ -1,0 +1,65 @@
+// Lanes: one vector register that holds the same coordinate of several points.
+//
+// All arithmetic runs lane by lane in one fixed order, so a point's value does not depend on its place in the batch,
+// nor on the batch; and the levels with fused multiply-add (AVX2, AVX-512, NEON) give the same bits as each other.
+#pragma once
+
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace mmes::problems::MMES_LEVEL {
+
+#if defined(__AVX512F__)
+constexpr int width = 8;
+#elif defined(__AVX2__)
+constexpr int width = 4;
+#else
+constexpr int width = 2;
+#endif
+
+typedef double Lanes __attribute__((vector_size(8 * width)));
+typedef int64_t Bits __attribute__((vector_size(8 * width)));
+typedef uint64_t UnsignedBits __attribute__((vector_size(8 * width)));
+
+static inline Lanes broadcast(double value) { return value - Lanes{}; }
+
+// a b + c, rounded once where the machine can
+static inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+#if defined(__AVX512F__)
+    return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+    return _mm256_fmadd_pd(a, b, c);
+#elif defined(__aarch64__)
+    return vfmaq_f64(c, a, b);
+#else
+    return a * b + c;
+#endif
+}
+
+static inline Lanes square_root(Lanes x) {
+#if defined(__AVX512F__)
+    return _mm512_sqrt_pd(x);
+#elif defined(__AVX2__)
+    return _mm256_sqrt_pd(x);
+#else
+    for (int i = 0; i < width; ++i) x[i] = __builtin_sqrt(x[i]);
+    return x;
+#endif
+}
+
+static inline Lanes magnitude(Lanes x) { return (Lanes)((Bits)x & INT64_MAX); }
+static inline Lanes with_sign_of(Lanes x, Lanes sign) { return (Lanes)((Bits)x | ((Bits)sign & INT64_MIN)); }
+
+// Horner's rule, coefficients lowest first
+template <int count>
+static inline Lanes polynomial(Lanes x, const double (&c)[count]) {
+    Lanes sum = broadcast(c[count - 1]);
+    for (int i = count - 2; i >= 0; --i) sum = fma(sum, x, broadcast(c[i]));
+    return sum;
+}
+
+}  // namespace mmes::problems::MMES_LEVEL
