@@ -1,7 +1,8 @@
-// Lanes: one vector register that holds the same coordinate of several points.
+// Lanes: one vector register, which holds the same variable of several points or several variables of one point.
 //
-// All arithmetic runs lane by lane in one fixed order, so a point's value does not depend on its place in the batch,
-// nor on the batch; and the levels with fused multiply-add (AVX2, AVX-512, NEON) give the same bits as each other.
+// All arithmetic runs lane by lane, and a point's numbers are added in one fixed order. So a value depends neither on
+// the batch nor on which of the two layouts computed it; and the levels with fused multiply-add (AVX2, AVX-512, NEON)
+// give the same bits as each other.
 #pragma once
 
 #include <stdint.h>
@@ -50,6 +51,23 @@ static inline Lanes square_root(Lanes x) {
     return x;
 #endif
 }
+
+// The same on one number, to the same bits
+static inline double fma(double a, double b, double c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+static inline Lanes load(const double* from) {
+    Lanes x;
+    __builtin_memcpy(&x, from, sizeof x);
+    return x;
+}
+
+static inline void store(double* to, Lanes x) { __builtin_memcpy(to, &x, sizeof x); }
 
 static inline Lanes magnitude(Lanes x) { return (Lanes)((Bits)x & INT64_MAX); }
 static inline Lanes with_sign_of(Lanes x, Lanes sign) { return (Lanes)((Bits)x | ((Bits)sign & INT64_MIN)); }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,9 @@ from mmes.problems import base, transforms
 from mmes.problems.problem import Vector
 
 try:
-    from mmes.problems import _native  # pyright: ignore[reportAttributeAccessIssue]
+    from mmes.problems import _native
 except ImportError:  # not built, or not for this machine: numpy evaluates
-    _native: Any = None
+    _native = None
 
 
 class Base(IntEnum):
@@ -147,6 +147,8 @@ class Composition:
 
     def native(self, x: Vector, level: str = "") -> Vector:
         """Return the values by the native helper, at one of `native_levels` or the best."""
+        if _native is None:
+            raise RuntimeError("the native helper mmes.problems._native is not built")
         return _native.evaluate(x, *self._packed, level)
 
     @cached_property

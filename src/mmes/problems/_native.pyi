@@ -1,0 +1,15 @@
+"""Fast evaluation of compositions; `mmes.problems.composition` holds the readable version."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+def evaluate(
+    points: NDArray[np.float64],
+    parts: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    variables: NDArray[np.int32],
+    coefficients: NDArray[np.float64],
+    matrices: NDArray[np.float64],
+    level: str = "",
+) -> NDArray[np.float64]: ...
+def levels() -> list[str]: ...
