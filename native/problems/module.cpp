@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "composition.hpp"
+#include "rows.hpp"
 
 namespace nb = nanobind;
 using namespace mmes::problems;
@@ -25,6 +26,7 @@ using Values = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 struct Level {
     const char* name;
     Evaluate* evaluate;
+    EvaluateRows* evaluate_rows;
 };
 
 // What this machine can run, best first.
@@ -34,10 +36,11 @@ std::vector<Level> available_levels() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        levels.push_back({"avx512", avx512::evaluate});
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) levels.push_back({"avx2", avx2::evaluate});
+        levels.push_back({"avx512", avx512::evaluate, avx512::evaluate_rows});
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        levels.push_back({"avx2", avx2::evaluate, avx2::evaluate_rows});
 #endif
-    levels.push_back({"baseline", baseline::evaluate});
+    levels.push_back({"baseline", baseline::evaluate, baseline::evaluate_rows});
     return levels;
 }
 
@@ -46,9 +49,9 @@ const std::vector<Level>& levels() {
     return found;
 }
 
-Evaluate* find_level(const std::string& name) {
+const Level& find_level(const std::string& name) {
     for (const Level& level : levels())
-        if (name.empty() || name == level.name) return level.evaluate;
+        if (name.empty() || name == level.name) return level;
     throw std::invalid_argument("level '" + name + "' is not one that this machine has");
 }
 
@@ -63,6 +66,12 @@ Scratch allocate(size_t count) {
 
 void require(bool condition, const char* message) {
     if (!condition) throw std::invalid_argument(message);
+}
+
+// The values as an array that frees them.
+Values owned(std::unique_ptr<double[]>& values, size_t count) {
+    nb::capsule owner(values.get(), [](void* memory) noexcept { delete[] static_cast<double*>(memory); });
+    return Values(values.release(), {count}, owner);
 }
 
 // Everything that `evaluate` relies on; a wrong array must never become a wrong address.
@@ -87,7 +96,7 @@ std::vector<Part> checked_parts(const Array<int64_t, 2>& table, const Array<doub
 
 Values evaluate(Array<double, 2> points, Array<int64_t, 2> table, Array<double, 1> weights, Array<int32_t, 1> variables,
                 Array<double, 2> coefficients, Array<double, 1> matrices, const std::string& level) {
-    Evaluate* const run = find_level(level);
+    const Level& chosen = find_level(level);
     const int64_t total = (int64_t)variables.shape(0), dimension = (int64_t)points.shape(1);
     require(coefficients.shape(0) == 4 && (int64_t)coefficients.shape(1) == total,
             "coefficients must be four rows as long as the variables");
@@ -115,20 +124,37 @@ Values evaluate(Array<double, 2> points, Array<int64_t, 2> table, Array<double, 
     {
         nb::gil_scoped_release unlocked;
         const Scratch scratch = allocate(2 * widest_lanes * largest);
-        run(composition, points.data(), (int64_t)count, values.get(), scratch.get());
+        chosen.evaluate(composition, points.data(), (int64_t)count, values.get(), scratch.get());
     }
-    nb::capsule owner(values.get(), [](void* memory) noexcept { delete[] static_cast<double*>(memory); });
-    return Values(values.release(), {count}, owner);
+    return owned(values, count);
+}
+
+Values evaluate_rows(Array<double, 2> points, int kind, Array<double, 1> coefficients, const std::string& level) {
+    const Level& chosen = find_level(level);
+    const size_t count = points.shape(0), dimension = points.shape(1), given = coefficients.shape(0);
+    require(kind >= 0 && kind < (int)Kind::count, "unknown kind of function");
+    require(dimension >= (kind == (int)Kind::rosenbrock ? 2u : 1u), "the points have too few variables");
+    const size_t needed = kind == (int)Kind::squares ? 2 : kind == (int)Kind::rosenbrock ? 0 : dimension;
+    require(given == needed, "the number of coefficients does not fit the function");
+    std::unique_ptr<double[]> values(new double[count]);
+    {
+        nb::gil_scoped_release unlocked;
+        chosen.evaluate_rows((Kind)kind, coefficients.data(), points.data(), (int64_t)count, (int64_t)dimension,
+                             values.get());
+    }
+    return owned(values, count);
 }
 
 }  // namespace
 
 NB_MODULE(_native, m) {
-    m.doc() = "Fast evaluation of compositions; mmes.problems.composition holds the readable version.";
+    m.doc() = "Fast evaluation of the problems; mmes.problems.functions and .composition are the readable version.";
     m.def("evaluate", &evaluate, nb::arg("points"), nb::arg("parts"), nb::arg("weights"), nb::arg("variables"),
           nb::arg("coefficients"), nb::arg("matrices"), nb::arg("level") = "",
           "Return the values of the points (rows). parts: base, transforms, start, size and matrix of each; "
           "coefficients: rows of shifts, elliptic weights, asymmetries and scales.");
+    m.def("evaluate_rows", &evaluate_rows, nb::arg("points"), nb::arg("kind"), nb::arg("coefficients"),
+          nb::arg("level") = "", "Return the values of a basic problem at the points (rows).");
     m.def(
         "levels",
         [] {

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from mmes import problems
-from mmes.problems import composition
-from mmes.problems.composition import Base, Composition, Part, Transform, native_levels
+from mmes.problems import native, native_levels
+from mmes.problems.composition import Base, Composition, Part, Transform
+from mmes.problems.functions import DESCRIPTIONS
 
 pytestmark = pytest.mark.skipif(not native_levels(), reason="the native helper is not built")
 TRANSFORMED = Transform.OSCILLATE | Transform.ASYMMETRIC
 NAMES = [name for name in problems.names() if name.startswith("lsgo")]
+BASIC = [name for name in DESCRIPTIONS if not name.startswith("rotated_")]
 
 
 @pytest.fixture(params=["baseline", "avx2", "avx512"])
@@ -72,13 +74,44 @@ def test_levels_with_fused_multiply_add_give_the_same_bits(name):
     )
 
 
+@pytest.mark.parametrize("n", [2, 3, 15, 16, 17, 40, 1003])
+@pytest.mark.parametrize("name", BASIC)
+def test_basic_problems_agree_with_numpy(name, n, level):
+    function = problems.get(name, dimension=n).batch
+    generator = np.random.Generator(np.random.Philox(7))
+    points = generator.standard_normal((5, n)) * 10.0 ** np.arange(-3, 2)[:, None]
+    points[1, n // 2] = 0.0
+    value = function.native(points, level)
+    np.testing.assert_allclose(value, function.reference(points), rtol=2e-14)
+    if level == "avx2" and "avx512" in native_levels():
+        np.testing.assert_array_equal(value, function.native(points, "avx512"))
+
+
+def test_basic_problems_refuse_wrong_arrays():
+    rows = native.helper.evaluate_rows
+    with pytest.raises(ValueError, match="unknown kind"):
+        rows(np.zeros((2, 3)), 4, np.zeros(3))
+    with pytest.raises(ValueError, match="number of coefficients"):
+        rows(np.zeros((2, 3)), 1, np.zeros(4))
+    with pytest.raises(ValueError, match="too few variables"):
+        rows(np.zeros((2, 1)), 2, np.zeros(0))
+    with pytest.raises(ValueError, match="too few variables"):
+        rows(np.zeros((2, 0)), 0, np.zeros(2))
+
+
 def test_without_the_helper_numpy_evaluates(monkeypatch):
     problem = problems.get("lsgo2013/f5")
     points = random_points(problem, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(composition, "_native", None)
+        patch.setattr(native, "helper", None)
         np.testing.assert_array_equal(problem(points), problem.batch.reference(points))
         assert problems.native_levels() == []
+        sphere = problems.get("sphere", dimension=3)
+        assert sphere([1.0, 2.0, 3.0]) == 14.0
+        with pytest.raises(RuntimeError, match="is not built"):
+            sphere.batch.native(np.zeros((1, 3)))
+        with pytest.raises(RuntimeError, match="is not built"):
+            problem.batch.native(points)
 
 
 def test_oscillation_is_accurate_over_the_whole_range(level):
@@ -164,11 +197,11 @@ def changed(field: str, place, value) -> np.ndarray:
 )
 def test_wrong_descriptions_are_refused(field, place, value, words):
     with pytest.raises(ValueError, match=words):
-        composition._native.evaluate(**wrong(**{field: changed(field, place, value)}))
+        native.helper.evaluate(**wrong(**{field: changed(field, place, value)}))
 
 
 def test_wrong_shapes_and_levels_are_refused():
-    evaluate = composition._native.evaluate
+    evaluate = native.helper.evaluate
     with pytest.raises(ValueError, match="do not have"):
         evaluate(**wrong(points=np.zeros((2, 999))))
     with pytest.raises(ValueError, match="one weight for each part"):

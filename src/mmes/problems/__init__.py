@@ -6,7 +6,7 @@
 1.0
 """
 
-from mmes.problems.composition import native_levels
+from mmes.problems.native import levels as native_levels
 from mmes.problems.problem import Problem
 from mmes.problems.registry import Entry, entries, get, names
 

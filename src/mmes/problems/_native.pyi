@@ -1,4 +1,4 @@
-"""Fast evaluation of compositions; `mmes.problems.composition` holds the readable version."""
+"""Fast evaluation of the problems; `functions` and `composition` are the readable version."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,5 +11,8 @@ def evaluate(
     coefficients: NDArray[np.float64],
     matrices: NDArray[np.float64],
     level: str = "",
+) -> NDArray[np.float64]: ...
+def evaluate_rows(
+    points: NDArray[np.float64], kind: int, coefficients: NDArray[np.float64], level: str = ""
 ) -> NDArray[np.float64]: ...
 def levels() -> list[str]: ...

@@ -14,13 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.problems import base, transforms
+from mmes.problems import base, native, transforms
 from mmes.problems.problem import Vector
-
-try:
-    from mmes.problems import _native
-except ImportError:  # not built, or not for this machine: numpy evaluates
-    _native = None
 
 
 class Base(IntEnum):
@@ -132,7 +127,7 @@ class Composition:
 
     def __call__(self, x: Vector) -> Vector:
         """Return the value of each row of x."""
-        values = self.reference(x) if _native is None else self.native(x)
+        values = self.native(x) if native.helper else self.reference(x)
         if self.inside is not None:
             lower, upper = self.inside
             values[np.any((x < lower) | (x > upper), axis=1)] = np.nan
@@ -146,10 +141,10 @@ class Composition:
         return total
 
     def native(self, x: Vector, level: str = "") -> Vector:
-        """Return the values by the native helper, at one of `native_levels` or the best."""
-        if _native is None:
+        """Return the values by the native helper, at one of `native.levels()` or the best."""
+        if native.helper is None:
             raise RuntimeError("the native helper mmes.problems._native is not built")
-        return _native.evaluate(x, *self._packed, level)
+        return native.helper.evaluate(x, *self._packed, level)
 
     @cached_property
     def _packed(self) -> Packed:
@@ -180,8 +175,3 @@ class Composition:
             np.array(coefficients),
             np.concatenate(matrices),
         )
-
-
-def native_levels() -> list[str]:
-    """Return the SIMD levels of the native helper on this machine, best first; [] without it."""
-    return [] if _native is None else _native.levels()
