@@ -43,18 +43,12 @@ static inline Lanes logarithm(Lanes x) {
 
 // e^x, with gradual underflow, infinity above the range and nan for nan. x = k ln 2 + r.
 static inline Lanes exponential(Lanes x) {
-    const Lanes clamped_below = x < -746.0 ? broadcast(-746.0) : x;
-    const Lanes clamped = clamped_below > 710.0 ? broadcast(710.0) : clamped_below;
+    const Lanes clamped = clamp(x, -746.0, 710.0);
     const Lanes shifted = fma(clamped, broadcast(0x1.71547652b82fep+0), broadcast(rounder));
     const Lanes k = shifted - rounder;
     const Lanes r = fma(k, broadcast(-ln2_low), fma(k, broadcast(-ln2_high), clamped));
     const Lanes value = fma(r * r, polynomial(r, exp_tail), r) + 1.0;
-    // 2^k in two halves, each a normal number for every k that occurs
-    const Bits power = (Bits)shifted - (Bits)broadcast(rounder);
-    const Bits half = (Bits)((UnsignedBits)(power + 2048) >> 1) - 1024;
-    const Lanes first = (Lanes)((half + 1023) << 52);
-    const Lanes second = (Lanes)((power - half + 1023) << 52);
-    return value * first * second;
+    return times_power_of_two(value, k, shifted);
 }
 
 // sin x for |x| < 10^5, with absolute error; x = k pi + r
