@@ -94,9 +94,12 @@ def test_the_two_newest_are_kept(tmp_path):
 
 def test_two_writers_do_not_mix(tmp_path):
     path = tmp_path / "run.mmes"
-    with checkpoint._locked(checkpoint.partial_path(path)):
-        with pytest.raises(CheckpointError, match=r"another process is writing .*run\.mmes;"):
-            checkpoint.write(path, {}, {})
+    message = r"another process is writing .*run\.mmes;"
+    with (
+        checkpoint._locked(checkpoint.partial_path(path)),
+        pytest.raises(CheckpointError, match=message),
+    ):
+        checkpoint.write(path, {}, {})
 
 
 def test_neither_writing_nor_reading_copies_large_arrays(tmp_path):
@@ -120,7 +123,7 @@ def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path):
         mmes.resume(tmp_path, hostile.sphere)
 
 
-# -- how runs use it ---------------------------------------------------------------------------------
+# How runs use it
 
 
 def test_a_new_run_never_overwrites_a_checkpoint(tmp_path):

@@ -69,7 +69,7 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return os.path.lexists(path) or os.path.lexists(previous_path(path))
 
 
-# -- writing ---------------------------------------------------------------------------------------
+# Writing
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -> None:
@@ -215,7 +215,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-# -- reading ---------------------------------------------------------------------------------------
+# Reading
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -349,7 +349,7 @@ def _mapped(
     return np.frombuffer(whole, dtype, count, offset).reshape(shape)
 
 
-# -- JSON ------------------------------------------------------------------------------------------
+# JSON
 
 
 def _to_json(value: Any) -> Any:

@@ -146,7 +146,7 @@ class Run:
             reason = self._generation()
             self._saver.save_if_due(self.generations, self._state_to_save)
 
-    # -- one generation ----------------------------------------------------------------------------
+    # One generation
 
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
@@ -216,7 +216,7 @@ class Run:
                 FailedEvaluationWarning,
             )
 
-    # -- starts and restarts -----------------------------------------------------------------------
+    # Starts and restarts
 
     def _begin(self, start: int) -> AskTell:
         options = self._options
@@ -245,7 +245,7 @@ class Run:
             self._start += 1
             self._es = self._begin(self._start)
 
-    # -- bookkeeping -------------------------------------------------------------------------------
+    # Bookkeeping
 
     @property
     def evaluations(self) -> int:
@@ -287,7 +287,7 @@ class Run:
             return math.inf
         return budget - 2 * self._limits["reevaluations"] - self.evaluations
 
-    # -- the end -----------------------------------------------------------------------------------
+    # The end
 
     def _reevaluated(self) -> dict[str, NDArray[np.float64]] | None:
         count = self._limits["reevaluations"]
@@ -347,7 +347,7 @@ class Run:
             reevaluated=reevaluated,
         )
 
-    # -- state and checkpoints ---------------------------------------------------------------------
+    # State and checkpoints
 
     def state(self, copy: bool = True) -> dict[str, Any]:
         """Return the state after the last completed generation: JSON-able entries and "arrays".
@@ -374,8 +374,8 @@ class Run:
     ) -> dict[str, Any] | None:
         """Write checkpoints to `path` from now on.
 
-        If there is one already, its state is returned (``resume="auto"``) or it is refused, unless it
-        is the one `over`.
+        If there is one already, its state is returned (``resume="auto"``) or it is refused, unless
+        it is the one `over`.
         """
         limits = self._limits
         self._saver = Saver(

@@ -31,7 +31,7 @@ class StopReason(Enum):
     REQUESTED = 7, "A stop was requested."
     SIGMA_TOO_LARGE = (
         8,
-        "The mutation strength sigma grew beyond its limit: is the objective unbounded below?",
+        "The search ran away to huge steps: is the objective unbounded below?",
     )
     UNBOUNDED = 9, "The objective returned -inf: it is unbounded below."
     ALL_FAILED = 10, "No candidate of ten generations in a row gave a finite value."
@@ -53,8 +53,9 @@ class StopReason(Enum):
 class Stagnation:
     """Tells when the best value improved too little over a window of generations.
 
-    With b the best value now and b_old the one `window` generations ago, the run stagnates when b_old - b is 0 or less
-    than `tolerance` * window * abs(b): a mean relative improvement below the tolerance a generation.
+    With b the best value now and b_old the one `window` generations ago, the run stagnates when
+    b_old - b is 0 or less than `tolerance` * window * abs(b): a mean relative improvement below the
+    tolerance a generation.
 
     Parameters
     ----------

@@ -8,7 +8,6 @@ import pytest
 from mmes.evaluate.futures import FuturesEvaluator
 from mmes.evaluate.processes import ProcessEvaluator
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
-from mmes.testing import hostile
 from mmes.testing.evaluators import CHECKS, check_evaluator
 
 
@@ -54,8 +53,6 @@ def test_the_suite_finds_an_evaluator_that_evaluates_twice():
             return super().evaluate(*arguments)
 
     with pytest.raises(AssertionError, match="54 evaluations"):
-        dict((c.__name__, c) for c in CHECKS)["each_point_is_evaluated_once"](
+        {c.__name__: c for c in CHECKS}["each_point_is_evaluated_once"](
             lambda task: Twice(task.objective)
         )
-
-

@@ -50,7 +50,7 @@ def no_orphans():
     """Fail if a worker outlives the test."""
     before = workers()
     yield
-    gone, left = psutil.wait_procs([p for p in workers() if p not in before], timeout=5)
+    _gone, left = psutil.wait_procs([p for p in workers() if p not in before], timeout=5)
     assert not left
 
 

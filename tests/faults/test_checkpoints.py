@@ -35,7 +35,7 @@ def saved(tmp_path):
     return path
 
 
-# -- row 11: the disk is full ------------------------------------------------------------------------
+# Row 11: the disk is full
 
 FILES = ("fsync", "replace")
 
@@ -48,9 +48,7 @@ def test_row11_a_full_disk_leaves_the_old_file_and_the_run_goes_on(tmp_path, mon
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     monkeypatch.setattr(checkpoint.os, call, no_space)
     with pytest.warns(CheckpointWarning, match="cannot be written .*No space") as said:
-        result = mmes.resume(
-            path, hostile.sphere, max_evaluations=300, checkpoint_generations=2
-        )
+        result = mmes.resume(path, hostile.sphere, max_evaluations=300, checkpoint_generations=2)
     assert len(said) == 1
     assert np.array_equal(result.x, whole.x)
     assert path.read_bytes() == before["run.mmes"]
@@ -95,7 +93,7 @@ def test_row11_a_real_limit_on_the_size_of_files(script, tmp_path):
     assert os.listdir(tmp_path) == ["script.py"]
 
 
-# -- row 12: killed while writing --------------------------------------------------------------------
+# Row 12: killed while writing
 
 WRITER = """
     import numpy as np, mmes
@@ -125,7 +123,8 @@ def kill_at_random(script, tmp_path, times, rng):
             state, _ = checkpoint.read(path)
         last = [int(line) for line in said.split("\n")[:-1] if line]
         if last:
-            # The callback of a generation comes before its checkpoint: one interval at most is lost.
+            # The callback of a generation comes before its checkpoint: one interval at most is
+            # lost.
             assert state["generations"] >= last[-1] - 1
     return state["generations"]
 
@@ -170,7 +169,7 @@ def test_row12_killed_between_the_renamings_the_previous_is_taken(tmp_path, save
     assert result.nfev == 400
 
 
-# -- row 13: damaged files ---------------------------------------------------------------------------
+# Row 13: damaged files
 
 
 def loads_right_or_not_at_all(path, data, expected):
@@ -179,10 +178,12 @@ def loads_right_or_not_at_all(path, data, expected):
     try:
         state, arrays = checkpoint.read(path)
     except mmes.CheckpointCorrupt as error:
-        assert str(path) in str(error)
-        return "corrupt"
-    assert fingerprint(state, arrays) == expected
-    return "same"
+        message = str(error)
+    else:
+        assert fingerprint(state, arrays) == expected
+        return "same"
+    assert str(path) in message
+    return "corrupt"
 
 
 def fingerprint(state, arrays):
@@ -286,7 +287,7 @@ def test_row13_when_both_are_damaged_both_are_named(saved):
         mmes.resume(saved, hostile.sphere)
 
 
-# -- row 14: hostile files ---------------------------------------------------------------------------
+# Row 14: hostile files
 
 
 class Payload:
@@ -436,7 +437,7 @@ def test_row14_a_missing_entry_is_refused(saved):
         mmes.resume(saved, hostile.sphere)
 
 
-# -- row 15: other versions --------------------------------------------------------------------------
+# Row 15: other versions
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("checkpoint-*.mmes")), ids=lambda p: p.stem)

@@ -165,5 +165,6 @@ def test_row24_the_kernel_lets_other_threads_run():
     during = len(ticks) - before
     over.set()
     counter.join()
-    # One call samples 43 x 400,000 numbers: several milliseconds in which the counter must have run.
+    # One call samples 43 x 400,000 numbers: several milliseconds in which the counter must have
+    # run.
     assert during >= 3

@@ -15,7 +15,7 @@ from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)
 
-# -- row 20: huge n ----------------------------------------------------------------------------------
+# Row 20: huge n
 
 
 def test_row20_an_impossible_size_is_refused_before_anything_is_allocated(monkeypatch):
@@ -59,7 +59,7 @@ def test_row20_the_estimate_is_the_peak(script):
     assert abs(used / planned - 1) < 0.1, errors
 
 
-# -- row 21: bad parameters --------------------------------------------------------------------------
+# Row 21: bad parameters
 
 TABLE = {
     (name, option)
@@ -109,8 +109,8 @@ def test_row21_every_option_refuses_what_it_must(strategy, option):
         (([], 1.0), "x0 is empty"),
         (([[1.0]], 1.0), "x0 must be one-dimensional"),
         ((["a"], 1.0), "x0 must hold real numbers"),
-        (([1.0], 0.0), "sigma0 must be a finite number > 0, not 0.0"),
-        (([1.0], -1.0), "sigma0 must be a finite number > 0, not -1.0"),
+        (([1.0], 0.0), r"sigma0 must be a finite number > 0, not 0\.0"),
+        (([1.0], -1.0), r"sigma0 must be a finite number > 0, not -1\.0"),
         (([1.0], np.inf), "sigma0 must be a finite number > 0, not inf"),
         (([1.0], "1"), "sigma0 must be a finite number > 0, not '1'"),
     ],
@@ -121,9 +121,9 @@ def test_row21_bad_starts_are_refused(arguments, message):
 
 
 def test_row21_an_unknown_option_suggests_the_nearest():
-    with pytest.raises(TypeError, match="no option 'checkpoint_second'.*'checkpoint_seconds'"):
+    with pytest.raises(TypeError, match=r"no option 'checkpoint_second'.*'checkpoint_seconds'"):
         mmes.minimize(hostile.sphere, *START, checkpoint_second=3)
-    with pytest.raises(TypeError, match="no option 'max_evals'.*did you mean 'max_evaluations'"):
+    with pytest.raises(TypeError, match=r"no option 'max_evals'.*did you mean 'max_evaluations'"):
         mmes.minimize(hostile.sphere, *START, max_evals=3)
 
 
@@ -134,7 +134,7 @@ def test_row21_integers_are_taken_and_copied():
     assert result.x.dtype == np.float64
 
 
-# -- row 22: sigma out of range ----------------------------------------------------------------------
+# Row 22: sigma out of range
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -169,7 +169,7 @@ def test_row22_sigma_falls_to_its_limit(strategy):
     assert result.reason is mmes.StopReason.SIGMA_TOO_SMALL
 
 
-# -- row 23: telling ---------------------------------------------------------------------------------
+# Row 23: telling
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -223,11 +223,12 @@ def test_row23_wrong_tells_change_nothing(strategy):
     assert np.array_equal(clean.ask(), es.ask())
 
 
-# -- row 27: no native kernel ------------------------------------------------------------------------
+# Row 27: no native kernel
 
 
 def test_row27_without_the_native_kernel_the_reference_runs(monkeypatch):
     monkeypatch.setitem(sys.modules, "mmes._native", None)
+    monkeypatch.delattr(mmes, "_native", raising=False)
     monkeypatch.delitem(sys.modules, "mmes.kernels.native", raising=False)
     with pytest.warns(KernelWarning, match="native kernel cannot be loaded"):
         result = mmes.minimize(hostile.sphere, *START, seed=1, max_evaluations=50)

@@ -14,7 +14,7 @@ def plain(**options):
     return mmes.minimize(hostile.sphere, *START, seed=5, **options)
 
 
-# -- row 1: the objective raises ---------------------------------------------------------------------
+# Row 1: the objective raises
 
 
 @pytest.mark.parametrize("position", range(10))
@@ -43,15 +43,13 @@ def test_row01_every_way_of_evaluating_says_where(way, tmp_path):
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_row01_caught_exceptions_make_failed_candidates(way, tmp_path):
     objective = hostile.Raises(str(tmp_path), at=(3,))
-    result = way.minimize(
-        objective, *START, seed=5, max_evaluations=60, catch=(ZeroDivisionError,)
-    )
+    result = way.minimize(objective, *START, seed=5, max_evaluations=60, catch=(ZeroDivisionError,))
     whole_generation = mmes.MMES(*START).population_size + 1
     assert result.failed == (whole_generation if way.name == "vectorized" else 1)
     assert np.isfinite(result.fun)
 
 
-# -- rows 2 to 4: NaN and infinities -----------------------------------------------------------------
+# Rows 2 to 4: NaN and infinities
 
 
 def test_row02_nan_ranks_as_plus_infinity_and_is_said_once(way):
@@ -93,13 +91,13 @@ def test_row04_minus_infinity_is_taken_and_ends_the_run(way):
     assert result.x[0] > 0.9
 
 
-# -- rows 5 and 6: what comes back, and what must not be changed ------------------------------------
+# Rows 5 and 6: what comes back, and what must not be changed
 
 
 @pytest.mark.parametrize(("answer", "kind"), hostile.REFUSED, ids=lambda v: repr(v)[:20])
 def test_row05_what_is_no_value_is_refused_at_once(way, answer, kind):
     kinds = (TypeError, ValueError) if way.name == "vectorized" else kind
-    with pytest.raises(kinds, match="must return|values are expected"):
+    with pytest.raises(kinds, match=r"must return|values are expected"):
         way.minimize(hostile.Returns(answer), *START, seed=5)
 
 
@@ -120,7 +118,7 @@ def test_row06_a_point_that_the_objective_keeps_stays_as_it_was():
     assert all(np.array_equal(x, copy) for x, copy in kept)
 
 
-# -- rows 18, 25, 26, 28 and 29 ----------------------------------------------------------------------
+# Rows 18, 25, 26, 28 and 29
 
 
 def test_row18_a_noisy_objective_can_be_evaluated_again(way):
@@ -137,8 +135,8 @@ def test_row18_a_noisy_objective_can_be_evaluated_again(way):
     assert {name: values.shape for name, values in again.items()} == {"x": (20,), "mean": (20,)}
     assert result.nfev == 500
     assert np.unique(again["x"]).size == 20
-    # The best observed value is a lucky one: of 480 draws of N(f(x), 1), far below its mean. That it is
-    # not below the mean of 20 new ones has a probability under 1e-9.
+    # The best observed value is a lucky one: of 480 draws of N(f(x), 1), far below its mean. That
+    # it is not below the mean of 20 new ones has a probability under 1e-9.
     assert result.fun < again["x"].mean()
 
 

@@ -23,7 +23,7 @@ def plain(**options):
     return mmes.minimize(hostile.sphere, *START, seed=5, **options)
 
 
-# -- row 7: a worker dies ----------------------------------------------------------------------------
+# Row 7: a worker dies
 
 
 @pytest.mark.parametrize("trouble", [hostile.Dies, hostile.Crashes, hostile.Exits])
@@ -72,9 +72,9 @@ def test_row07_an_executor_that_can_be_made_anew_is(tmp_path, same):
 
 def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
     objective = hostile.Dies(str(tmp_path))
-    with make_executor() as executor:
-        with pytest.raises(mmes.EvaluationError, match="a function that makes the executor"):
-            mmes.minimize(objective, *START, seed=5, workers=executor)
+    message = "a function that makes the executor"
+    with make_executor() as executor, pytest.raises(mmes.EvaluationError, match=message):
+        mmes.minimize(objective, *START, seed=5, workers=executor)
 
 
 def make_executor():
@@ -119,7 +119,7 @@ def is_worker(process):
         return False
 
 
-# -- row 16: objectives that cannot be sent ----------------------------------------------------------
+# Row 16: objectives that cannot be sent
 
 
 class Holder:
@@ -172,7 +172,7 @@ def test_row16_an_objective_that_the_worker_cannot_load_is_found_at_once(tmp_pat
         import only_here
     finally:
         sys.path.remove(str(tmp_path))
-    with pytest.raises(TypeError, match="cannot be loaded in a worker process.*only_here"):
+    with pytest.raises(TypeError, match=r"cannot be loaded in a worker process.*only_here"):
         mmes.minimize(only_here.f, *START, workers=2)
 
 
@@ -189,7 +189,7 @@ def test_row16_a_script_without_a_guard_is_told_so(script):
     assert "if __name__ == '__main__':" in errors.splitlines()[-1]
 
 
-# -- row 17: an evaluation hangs ---------------------------------------------------------------------
+# Row 17: an evaluation hangs
 
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
@@ -228,14 +228,12 @@ def test_row17_where_nothing_can_be_killed_the_option_is_refused():
         plain(evaluation_timeout=1, workers=executor)
 
 
-# -- row 26, and what workers may be -----------------------------------------------------------------
+# Row 26, and what workers may be
 
 
 def test_row26_retries_are_counted_apart(tmp_path):
     objective = hostile.Dies(str(tmp_path), at=(7, 21))
-    result = mmes.minimize(
-        objective, *START, seed=5, max_evaluations=61, workers=1, chunk_size=1
-    )
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=61, workers=1, chunk_size=1)
     assert result.nfev == 61
     assert result.retried == 2
     assert objective.calls == 63

@@ -151,7 +151,7 @@ class ProcessEvaluator:
             self._slots = None
         atexit.unregister(self.close)
 
-    # -- the crew ----------------------------------------------------------------------------------
+    # The crew
 
     def _busy(self) -> bool:
         return any(who.batch is not None for who in self._crew)
@@ -232,7 +232,7 @@ class ProcessEvaluator:
                 "if __name__ == '__main__':, because a worker imports the script"
             )
 
-    # -- batches -----------------------------------------------------------------------------------
+    # Batches
 
     def _batch_size(self, rows: int) -> int:
         if self._chunk_size is not None:
@@ -275,7 +275,7 @@ class ProcessEvaluator:
         self.retried += len(kept)
         return [range(row, row + 1) for row in kept]
 
-    # -- how points travel -------------------------------------------------------------------------
+    # How points travel
 
     def _make_slots(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
         rows, n = max(map(len, waiting), default=0), points.shape[1]

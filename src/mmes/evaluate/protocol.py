@@ -50,8 +50,8 @@ class Evaluator(Protocol):
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
     """Return the error that tells where an objective raised; raise it from the original."""
     return EvaluationError(
-        f"the objective raised {type(error).__name__} at candidate {candidate} of generation "
-        f"{generation}: {error}",
+        f"the objective raised {type(error).__name__} at candidate {candidate} "
+        f"of generation {generation}: {error}",
         np.array(x),
         candidate,
         generation,

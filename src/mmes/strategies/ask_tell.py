@@ -1,4 +1,4 @@
-"""The ask/tell shell around a search algorithm: bookkeeping, failures, the best point, stopping, state."""
+"""The ask/tell shell around a search: bookkeeping, failures, best point, stopping, state."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ from mmes.kernels import Box, choose_kernel
 from mmes.kernels.protocol import BoxTreatment
 from mmes.options import Option, validated
 from mmes.randomness import SEED_LIMIT, fresh_seed
-from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.start import (
+    checked_bounds,
+    checked_inside,
+    checked_point,
+    checked_scale,
+    checked_sigma,
+    claimed_size,
+)
 from mmes.stopping import Stagnation, StopReason
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import rank
 
 FAILURES_IN_A_ROW = 10
+# Whatever limits a user sets: beyond these, steps vanish or overflow in double precision.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 COMMON_OPTIONS = (
     Option(
@@ -61,7 +70,7 @@ COMMON_OPTIONS = (
         "stagnation_window",
         int,
         "Generations over which the best value must improve; 'off' never stops for stagnation.",
-        default_text="n",
+        default_text="n, at least 200",
         low=1,
         choices=("off",),
     ),
@@ -97,7 +106,8 @@ class AskTell:
     x0 : array_like
         Start point; copied.
     sigma0 : float
-        Start mutation strength: the typical distance, along one variable, at which improvements are expected.
+        Start mutation strength: the typical distance, along one variable, at which improvements are
+        expected.
     bounds : tuple, list or None
         (lower, upper), or one pair a variable. No candidate ever lies outside.
     scale : array_like or None
@@ -107,8 +117,8 @@ class AskTell:
 
     Notes
     -----
-    Candidates are a pure function of the seed, the state and the generation: asking again gives the same array, and
-    what was lost can be rebuilt.
+    Candidates are a pure function of the seed, the state and the generation: asking again gives the
+    same array, and what was lost can be rebuilt.
     """
 
     name: ClassVar[str]
@@ -125,11 +135,11 @@ class AskTell:
     ):
         chosen = validated(self.option_table(), options, type(self).__name__)
         sigma = checked_sigma(sigma0)
-        n = np.size(x0)  # type: ignore[arg-type]  # whatever x0 is, it is checked below
+        n = claimed_size(x0)
         usable = int(memory.available_bytes() * memory.USABLE_SHARE)
         own = {option.name for option in self.search_type.options}
         planned, self.planned_bytes = self.search_type.planned(
-            max(n, 1), {name: chosen[name] for name in own}, usable
+            n, {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
         mean = checked_point(x0)
@@ -141,9 +151,12 @@ class AskTell:
         self.sigma0 = sigma
         self.box = box
         self.kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        scales = checked_scale(scale, mean.size)
+        # On an unbounded objective the mean may run away along its path before sigma grows.
+        reach = sigma if scales is None else sigma * _largest(scales)
+        self._farthest = 1e20 * (_largest(mean) + reach)
         self._search = self.search_type(
-            Setup(mean, sigma, checked_scale(scale, mean.size), box, self.kernel, self.seed),
-            planned,
+            Setup(mean, sigma, scales, box, self.kernel, self.seed), planned
         )
         self.generation = 0
         self.evaluations = 0
@@ -156,7 +169,7 @@ class AskTell:
         self._stagnation = (
             None
             if window == "off"
-            else Stagnation(window or mean.size, chosen["stagnation_tolerance"])
+            else Stagnation(window or max(mean.size, 200), chosen["stagnation_tolerance"])
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
@@ -164,7 +177,7 @@ class AskTell:
         self._told: NDArray[np.bool_] = np.empty(0, dtype=bool)
         self._lock = threading.Lock()
 
-    # -- what a user reads -----------------------------------------------------------------------------------------
+    # What a user reads
 
     @classmethod
     def option_table(cls) -> tuple[Option, ...]:
@@ -178,7 +191,7 @@ class AskTell:
 
     @property
     def population_size(self) -> int:
-        """Candidates a generation, lambda; the first generation may have the start point as one more row."""
+        """Candidates a generation, lambda, besides the start point in the first one."""
         return self._search.population_size
 
     @property
@@ -201,13 +214,14 @@ class AskTell:
         """The point of the best value told so far (the start point before the first), read-only."""
         return _read_only(self._with_pending()[1])
 
-    # -- ask and tell ----------------------------------------------------------------------------------------------
+    # Ask and tell
 
     def ask(self) -> Vector:
         """Return the candidates of this generation, a read-only array with one candidate a row.
 
-        There are `population_size` rows; in the very first generation of a strategy that needs the start point's value
-        there is one more, the start point itself, before them. Asking again before telling gives the same array.
+        There are `population_size` rows; in the very first generation of a strategy that needs the
+        start point's value there is one more, the start point itself, before them. Asking again
+        before telling gives the same array.
         """
         with self._alone("ask"):
             if self._population is None:
@@ -222,7 +236,7 @@ class AskTell:
             return _read_only(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
-        """Take in values of the candidates that `ask` returned; the update happens when all have come.
+        """Take in values of the asked candidates; the update happens when all have come.
 
         Parameters
         ----------
@@ -234,8 +248,8 @@ class AskTell:
         Raises
         ------
         TellError
-            If nothing was asked, the number of values is wrong, or a row is unknown or was told before. The state is
-            unchanged.
+            If nothing was asked, the number of values is wrong, or a row is unknown or was told
+            before. The state is unchanged.
         """
         with self._alone("tell"):
             if self._population is None:
@@ -253,7 +267,7 @@ class AskTell:
                 self._complete()
 
     def skip(self) -> None:
-        """Give up the asked generation: its values are lost and it will be asked again, the same candidates."""
+        """Give up the asked generation: the next `ask` gives the same candidates again."""
         with self._alone("skip"):
             self._population = None
 
@@ -271,8 +285,8 @@ class AskTell:
         """
         options = self.options
         low, high = options["sigma_min"], options["sigma_max"]
-        low = 1e-20 * self.sigma0 if low is None else low
-        high = min(1e20 * self.sigma0, 1e280) if high is None else high
+        low = max(1e-20 * self.sigma0 if low is None else low, SMALLEST_SIGMA)
+        high = min(1e20 * self.sigma0 if high is None else high, LARGEST_SIGMA)
         if target is not None and self.best_value <= target:
             return StopReason.TARGET_REACHED
         if self._unbounded:
@@ -281,7 +295,7 @@ class AskTell:
             return StopReason.ALL_FAILED
         if not self.sigma >= low:
             return StopReason.SIGMA_TOO_SMALL
-        if not self.sigma <= high:
+        if not self.sigma <= high or not _largest(self._search.mean) <= self._farthest:
             return StopReason.SIGMA_TOO_LARGE
         if self._stagnation is not None and self._stagnation.stagnated:
             return StopReason.STAGNATED
@@ -290,10 +304,10 @@ class AskTell:
             return StopReason.MAX_EVALUATIONS
         return None
 
-    # -- state -----------------------------------------------------------------------------------------------------
+    # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """Return the state after the last completed generation: a dict of JSON-able entries and one of arrays.
+        """Return the state after the last completed generation: JSON-able entries, and arrays.
 
         Parameters
         ----------
@@ -315,6 +329,7 @@ class AskTell:
             "failed_evaluations": self.failed_evaluations,
             "failures_in_a_row": self._failures_in_a_row,
             "unbounded": self._unbounded,
+            "farthest": self._farthest,
             "best_value": self._best_value,
             "search": self._search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
@@ -350,13 +365,14 @@ class AskTell:
         made.failed_evaluations = state["failed_evaluations"]
         made._failures_in_a_row = state["failures_in_a_row"]
         made._unbounded = state["unbounded"]
+        made._farthest = state["farthest"]
         made._best_value = state["best_value"]
         made._best_x = np.array(arrays["best_x"], dtype=np.float64)
         if made._stagnation is not None:
             made._stagnation.restore(made.generation, arrays["improvements"])
         return made
 
-    # -- inner works -----------------------------------------------------------------------------------------------
+    # Inner works
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
@@ -435,7 +451,8 @@ class AskTell:
 class _Buffers:
     """Memory for populations, used again as soon as nobody else holds it.
 
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept must not change.
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
+    must not change.
     """
 
     def __init__(self) -> None:
@@ -446,9 +463,16 @@ class _Buffers:
             # Three references: this list, the loop variable and the call's argument.
             if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
                 return buffer
-        buffer = np.empty((rows, columns))
-        self._held = [*self._held[-1:], buffer]
-        return buffer
+        # The first generation's, with its extra row, goes before another is made: its shape will
+        # not come again, and the memory planned is that of one population.
+        buffer = None
+        self._held = [held for held in self._held if held.shape == (rows, columns)][-1:]
+        self._held.append(np.empty((rows, columns)))
+        return self._held[-1]
+
+
+def _largest(array: Vector) -> float:
+    return max(float(array.max()), -float(array.min()))
 
 
 def _read_only(array: Vector) -> Vector:

@@ -1,5 +1,5 @@
-"""For those who write strategies, evaluators or objectives of their own: what the library asks of them.
+"""What the library asks of strategies, evaluators and objectives that others write.
 
-`hostile` holds objectives that misbehave, `evaluators` the checks that every evaluator passes. None of
-it needs a test framework.
+`hostile` holds objectives that misbehave, `evaluators` the checks that every evaluator passes. None
+of it needs a test framework.
 """

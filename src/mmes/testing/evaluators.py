@@ -4,8 +4,8 @@
 >>> check_evaluator(lambda task: MyEvaluator(task.objective))     # doctest: +SKIP
 
 `make` takes a `mmes.evaluate.remote.Task` (the objective, the exceptions to catch, whether it is
-vectorized) and returns an evaluator. Each check raises `AssertionError` with a sentence. With pytest,
-parametrize over `CHECKS` to see them one by one.
+vectorized) and returns an evaluator. Each check raises `AssertionError` with a sentence. With
+pytest, parametrize over `CHECKS` to see them one by one.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def long_points_arrive_unchanged(make: Make) -> None:
 
 
 def vectorized_objectives_are_called_with_rows(make: Make) -> None:
-    """A vectorized objective sees all rows, in one call or in several."""
+    """Show a vectorized objective all rows, in one call or in several."""
     points = _points(11, 3)
     with _closing(make(Task(hostile.spheres, vectorized=True))) as evaluator:
         _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
 
 
 def each_point_is_evaluated_once(make: Make) -> None:
-    """The budget is the user's: no evaluation more than there are points."""
+    """Spend no evaluation more than there are points: the budget is the user's."""
     with tempfile.TemporaryDirectory() as folder:
         objective = hostile.Counting(folder)
         with _closing(make(Task(objective))) as evaluator:
@@ -90,7 +90,7 @@ def values_that_are_none_are_refused(make: Make) -> None:
 
 
 def a_wrong_number_of_values_is_refused(make: Make) -> None:
-    """A vectorized objective must return one value a row."""
+    """Refuse what is not one value a row."""
     task = Task(hostile.Returns(np.zeros(1000)), vectorized=True)
     with _closing(make(task)) as evaluator:
         error = _raised(lambda: evaluator.evaluate(_points(4, 2), 0, _always))
@@ -100,14 +100,14 @@ def a_wrong_number_of_values_is_refused(make: Make) -> None:
 def what_the_objective_raises_says_where(make: Make) -> None:
     """EvaluationError from the original, with the point, the candidate and the generation."""
     points = _points(6, 2)
-    with tempfile.TemporaryDirectory() as folder:
-        with _closing(make(Task(hostile.Raises(folder)))) as evaluator:
-            error = _raised(lambda: evaluator.evaluate(points, 17, _always))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _closing(make(Task(hostile.Raises(folder)))) as evaluator,
+    ):
+        error = _raised(lambda: evaluator.evaluate(points, 17, _always))
     if not isinstance(error, EvaluationError):
         raise AssertionError(f"a raising objective gave {error!r}, not an EvaluationError")
-    _require(
-        isinstance(error.__cause__, ZeroDivisionError), f"the cause is {error.__cause__!r}"
-    )
+    _require(isinstance(error.__cause__, ZeroDivisionError), f"the cause is {error.__cause__!r}")
     _require(error.generation == 17, f"the generation is {error.generation}, not 17")
     _require(0 <= error.candidate < 6, f"there is no candidate {error.candidate}")
     _equal(error.x, points[error.candidate])
@@ -129,10 +129,12 @@ def points_cannot_be_changed_by_the_objective(make: Make) -> None:
     """Points are read-only for the objective, or a private copy."""
     points = _points(4, 3)
     before = points.copy()
-    with tempfile.TemporaryDirectory() as folder:
-        with _closing(make(Task(hostile.WritesIntoX(folder)))) as evaluator:
-            with contextlib.suppress(EvaluationError):
-                evaluator.evaluate(points, 0, _always)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _closing(make(Task(hostile.WritesIntoX(folder)))) as evaluator,
+    ):
+        with contextlib.suppress(EvaluationError):
+            evaluator.evaluate(points, 0, _always)
     _equal(points, before)
 
 
@@ -140,9 +142,7 @@ def it_stops_when_told(make: Make) -> None:
     """Once `keep_going` says no, the values of a first part come back, and nothing is begun."""
     points = _points(50, 2)
     with _closing(make(Task(hostile.uneven))) as evaluator:
-        _require(
-            evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same"
-        )
+        _require(evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same")
         answers = iter([True] * 5 + [False] * 1000)
         part = evaluator.evaluate(points, 0, lambda: next(answers))
         _equal(part, hostile.spheres(points)[: part.size])
