@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import threading
-import time
 
 import numpy as np
 import psutil
@@ -26,10 +25,10 @@ SLEEPER = """
         return sphere(x)
 
     if __name__ == "__main__":
-        print("begins", flush=True)
         try:
             mmes.minimize(slow, np.ones(6), 0.5, seed=5, checkpoint="run.mmes", workers={workers},
-                          max_evaluations=100_000)
+                          max_evaluations=100_000,
+                          callback=lambda p: p.generation < 4 and print(p.generation, flush=True))
         except BaseException as error:
             print(type(error).__name__, error.result.nfev, error.__notes__[-1], flush=True)
             raise
@@ -45,8 +44,7 @@ def test_row09_a_signal_ends_the_run_with_a_checkpoint(
     script, tmp_path, workers, number, name, status, same
 ):
     process = script(SLEEPER.format(workers=workers))
-    assert process.stdout.readline() == "begins\n"
-    time.sleep(1.0)
+    assert [process.stdout.readline() for _ in range(3)] == ["1\n", "2\n", "3\n"]
     children = psutil.Process(process.pid).children(recursive=True)
     assert bool(children) == bool(workers)
     process.send_signal(number)
@@ -54,7 +52,7 @@ def test_row09_a_signal_ends_the_run_with_a_checkpoint(
     assert process.returncode == status
     kind, evaluations, note = out.split(" ", 2)
     assert kind == name
-    assert 0 < int(evaluations) < 200
+    assert 0 < int(evaluations) < 500
     assert "mmes.resume" in note
     _, left = psutil.wait_procs(children, timeout=10)
     assert not left
@@ -64,8 +62,7 @@ def test_row09_a_signal_ends_the_run_with_a_checkpoint(
 
 def test_row09_workers_end_when_the_process_is_killed(script):
     process = script(SLEEPER.format(workers=2))
-    assert process.stdout.readline() == "begins\n"
-    time.sleep(1.0)
+    assert process.stdout.readline() == "1\n"
     children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) >= 3  # two workers and the fork server
     process.kill()

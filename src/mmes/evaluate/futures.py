@@ -99,7 +99,7 @@ class FuturesEvaluator:
     def close(self) -> None:
         """See `Evaluator.close`."""
         if self._make is not None and self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False)
             self._executor = None
 
     def _submit(self, points: NDArray[np.float64]) -> Future[Any]:
@@ -111,7 +111,7 @@ class FuturesEvaluator:
         except BrokenExecutor as error:
             if self._make is None:
                 raise _broken(error) from error
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False)
             self._executor = as_executor(self._make())
             return self._executor.submit(self._task, np.array(points))
 
