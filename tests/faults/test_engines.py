@@ -74,16 +74,18 @@ def test_row08_dask_workers_are_killed_and_nothing_changes(same):
 
 def test_row08_loky_workers_are_killed_and_nothing_changes(same):
     loky = pytest.importorskip("loky")
-    alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
+    options = {"seed": 1, "max_evaluations": 4000}  # longer than its processes take to start
+    alone = mmes.minimize(hostile.sphere, *START, **options)
 
     def make():
         return loky.get_reusable_executor(max_workers=2)
 
     def pids():
-        return list(make()._processes or {})
+        children = psutil.Process().children(recursive=True)
+        return [p.pid for p in children if "loky.backend.popen_loky" in " ".join(p.cmdline())]
 
-    with killing(pids, 1.0) as killed:
-        result = mmes.minimize(hostile.uneven, *START, workers=make, retries=20, **OPTIONS)
+    with killing(pids, 2.5) as killed:
+        result = mmes.minimize(hostile.uneven, *START, workers=make, retries=20, **options)
     make().shutdown(kill_workers=True)
     assert killed
     assert result.retried
