@@ -23,8 +23,7 @@ from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
 from mmes.strategies import MMES
-
-__version__ = "0.1.0"
+from mmes.version import __version__
 
 __all__ = [
     "MMES",

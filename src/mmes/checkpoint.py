@@ -31,6 +31,7 @@ from mmes.errors import (
     CheckpointWarning,
     warn_user,
 )
+from mmes.version import __version__
 
 try:
     import fcntl
@@ -131,8 +132,6 @@ def _locked(partial: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> None:
-    from mmes import __version__
-
     listed = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for number, (name, array) in enumerate(arrays.items()):
@@ -265,6 +264,10 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             raise
         except OSError as error:
             raise CheckpointCorrupt(f"{path} cannot be read: {error}") from error
+        except zipfile.BadZipFile as error:
+            raise CheckpointCorrupt(
+                f"{path} is corrupt, or no checkpoint at all ({error})"
+            ) from error
         # A damaged archive makes zipfile raise nearly anything; none of it means more than this.
         except Exception as error:
             raise CheckpointCorrupt(

@@ -261,9 +261,13 @@ class Run:
     _began = math.nan
     _settled = True
 
+    @property
+    def target(self) -> float | None:
+        """The value at which the run ends, if one was given."""
+        return self._limits["target"]
+
     def _target_reached(self) -> bool:
-        target = self._limits["target"]
-        return target is not None and self._best_so_far()[0] <= target
+        return self.target is not None and self._best_so_far()[0] <= self.target
 
     def _best_so_far(self) -> tuple[float, NDArray[np.float64]]:
         here = self._es.best_value

@@ -35,10 +35,12 @@ SLEEPER = """
     """
 
 
-@pytest.mark.parametrize("workers", [None, 2])
 @pytest.mark.parametrize(
-    ("number", "name", "status"),
-    [(signal.SIGINT, "KeyboardInterrupt", -signal.SIGINT), (signal.SIGTERM, "Terminated", 143)],
+    ("number", "name", "status", "workers"),
+    [
+        (signal.SIGINT, "KeyboardInterrupt", -signal.SIGINT, 2),
+        (signal.SIGTERM, "Terminated", 143, None),
+    ],
 )
 def test_row09_a_signal_ends_the_run_with_a_checkpoint(
     script, tmp_path, workers, number, name, status, same
