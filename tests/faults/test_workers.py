@@ -1,5 +1,6 @@
 """Promises about workers that die, hang or cannot be reached: rows 7, 16, 17 and 26."""
 
+import subprocess
 import sys
 import threading
 import time
@@ -187,6 +188,19 @@ def test_row16_a_script_without_a_guard_is_told_so(script):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "if __name__ == '__main__':" in errors.splitlines()[-1]
+
+
+def test_row16_a_script_from_a_pipe_may_use_workers(tmp_path):
+    pytest.importorskip("cloudpickle")
+    code = (
+        "import numpy as np, mmes\n"
+        "def f(x): return float(x @ x)\n"
+        "print(mmes.minimize(f, np.ones(5), 1.0, workers=2, max_evaluations=50).nfev)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-"], input=code, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout == "50\n", done.stderr
 
 
 # Row 17: an evaluation hangs

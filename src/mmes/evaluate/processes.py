@@ -13,9 +13,10 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -181,7 +182,8 @@ class ProcessEvaluator:
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
-        process.start()
+        with _script_from_a_pipe():
+            process.start()
         theirs.close()
         self._crew.append(_Worker(process, ours, slot))
 
@@ -308,6 +310,21 @@ def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["mmes.evaluate.worker"])
     return context
+
+
+@contextlib.contextmanager
+def _script_from_a_pipe() -> Iterator[None]:
+    """Keep multiprocessing from importing a script that is no file: ``python - < script``."""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if main is None or file is None or os.path.exists(file):
+        yield
+        return
+    main.__file__ = None
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
 def _kill(process: Any) -> None:
