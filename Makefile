@@ -43,6 +43,7 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/parallel.py
 
 clean:
 	rm -rf $(VENV) build dist out

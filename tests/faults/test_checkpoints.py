@@ -135,6 +135,7 @@ def test_row12_a_kill_while_writing_costs_one_interval_at_most(script, tmp_path,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_row12_two_hundred_kills(script, tmp_path, same):
     reached = kill_at_random(script, tmp_path, 200, random.Random(2))
     continued_equals_uninterrupted(tmp_path, reached, same)
@@ -249,11 +250,13 @@ def test_row13_five_hundred_mutations(saved):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_row13_ten_thousand_mutations(saved):
     fuzz(saved, 10_000, 4)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_row13_ten_thousand_mutations_fall_back(saved):
     """With a good one before it, a damaged checkpoint never stops a run."""
     rng = random.Random(5)
