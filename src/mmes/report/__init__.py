@@ -1,0 +1,1 @@
+"""One self-contained HTML file about a set of runs or about a single run."""
