@@ -1,1 +1,1 @@
-"""The laboratory: plans, resumable runs, statistics, tables, figures, the paper section by section."""
+"""The laboratory: plans, resumable runs, statistics, tables, figures, the sections of the paper."""

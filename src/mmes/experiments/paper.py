@@ -1,7 +1,8 @@
 """The published numbers of the MMES paper, as data to compare with.
 
 The rank-sum marks are the paper's own: they came from runs that were never published, so they
-can be shown but not recomputed. Average ranks and p-values follow from the medians, and tests check that.
+can be shown but not recomputed. Average ranks and p-values follow from the medians, and tests
+check that.
 """
 
 from __future__ import annotations
