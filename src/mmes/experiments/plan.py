@@ -334,10 +334,11 @@ def _objective(entry: Any, folder: Path) -> Objective:
 
 
 def _integer(name: str, value: Any) -> int:
+    # Budgets are pleasant to write as 1e6.
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # budgets are pleasant to write as 1e6
+        return _integer(name, int(value))
     _at_least(name, value, 1)
-    return value
+    return int(value)
 
 
 def _integers(name: str, value: Any) -> tuple[int, ...]:

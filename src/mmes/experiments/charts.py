@@ -1,0 +1,186 @@
+"""Pictures as data: series with axes, drawn by matplotlib on paper and by the report in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mmes.experiments.plan import Run
+from mmes.experiments.statistics import Floats, ecdf, first_hits
+from mmes.experiments.store import Outcome
+
+GRID = 160
+"""Points of an averaged convergence curve."""
+
+TARGETS = 10.0 ** np.linspace(2.0, -8.0, 51)
+"""Targets of a runtime distribution: five a factor of ten."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve.
+
+    Attributes
+    ----------
+    name : str
+        Its entry in the legend; curves of one name share a colour.
+    x, y : ndarray
+        The points.
+    low, high : ndarray or None
+        A band around it, quartiles as a rule.
+    kind : str
+        ``"line"``, ``"steps"`` or ``"points"``.
+    dashed : bool
+        For published values and fits.
+    """
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    kind: str = "line"
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture: axes and curves.
+
+    Attributes
+    ----------
+    name : str
+        Name of its files.
+    title, x_label, y_label : str
+        What it shows.
+    series : tuple of Series
+        The curves.
+    x_log, y_log : bool
+        Logarithmic axes.
+    note : str
+        A sentence to print under it.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    x_log: bool = False
+    y_log: bool = False
+    note: str = field(default="")
+
+
+def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) -> Floats:
+    """Return what a run had at given numbers of evaluations: a step function, held at its end."""
+    place = np.searchsorted(trace_evaluations, evaluations, side="right") - 1
+    return values[np.maximum(place, 0)]
+
+
+def typical_curve(outcomes: Sequence[Outcome], trace: str = "trace_best") -> Series:
+    """Return the median over runs of a trace, with quartiles as its band.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Runs of one strategy on one problem.
+    trace : str
+        ``"trace_best"`` or ``"trace_sigma"``.
+    """
+    longest = max(float(o.trace_evaluations[-1]) for o in outcomes)
+    first = min(float(o.trace_evaluations[0]) for o in outcomes)
+    grid = np.linspace(first, longest, GRID)
+    values = np.vstack(
+        [values_at(grid, o.trace_evaluations, getattr(o, trace)) for o in outcomes]
+    )
+    if len(outcomes) == 1:
+        return Series("", grid, values[0])
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+    return Series("", grid, middle, low, high)
+
+
+def _by_strategy(
+    runs: Iterable[Run], outcomes: Mapping[str, Outcome]
+) -> dict[str, list[tuple[Run, Outcome]]]:
+    found: dict[str, list[tuple[Run, Outcome]]] = {}
+    for run in runs:
+        if run.key in outcomes and outcomes[run.key].trace_evaluations.size:
+            found.setdefault(run.strategy.label, []).append((run, outcomes[run.key]))
+    return found
+
+
+def convergence(
+    runs: Iterable[Run],
+    outcomes: Mapping[str, Outcome],
+    *,
+    name: str,
+    title: str,
+    trace: str = "trace_best",
+    labels: Mapping[str, str] | None = None,
+) -> Chart:
+    """Return the convergence curves of the strategies on one problem.
+
+    Parameters
+    ----------
+    runs, outcomes
+        Runs of one problem and dimension, and what they gave.
+    name, title : str
+        As in `Chart`.
+    trace : str
+        ``"trace_best"`` or ``"trace_sigma"``.
+    labels : dict, optional
+        Names of the curves by the strategies' labels.
+    """
+    series: list[Series] = []
+    for label, found in _by_strategy(runs, outcomes).items():
+        curve = typical_curve([outcome for _, outcome in found], trace)
+        shown = (labels or {}).get(label, label)
+        series.append(Series(shown, curve.x, curve.y, curve.low, curve.high))
+    what = "best value" if trace == "trace_best" else "step size σ"
+    positive = all(np.nanmax(s.y) > 0 for s in series)
+    return Chart(
+        name,
+        title,
+        "evaluations",
+        f"{what} (median, quartiles)",
+        tuple(series),
+        y_log=positive,
+    )
+
+
+def runtime_distribution(
+    runs: Iterable[Run],
+    outcomes: Mapping[str, Outcome],
+    *,
+    name: str,
+    title: str,
+    targets: Floats = TARGETS,
+) -> Chart:
+    """Return the fraction of (problem, seed, target) triples solved within a budget.
+
+    The budget is counted in evaluations a variable, as the field does. A target counts only where
+    it lies below what every start point already had, so that nothing is solved for free.
+    """
+    series: list[Series] = []
+    for label, found in _by_strategy(runs, outcomes).items():
+        times = [
+            first_hits(o.trace_evaluations, o.trace_best, targets) / run.dimension
+            for run, o in found
+        ]
+        solved, fraction = ecdf(np.concatenate(times))
+        # A step a triple is more than the eye needs: one corner in a few hundred is enough.
+        keep = np.unique(np.linspace(0, max(solved.size - 1, 0), 300).astype(int))
+        if solved.size:
+            series.append(Series(label, solved[keep], fraction[keep], kind="steps"))
+    low, high = targets.min(), targets.max()
+    return Chart(
+        name,
+        title,
+        "evaluations / dimension",
+        "fraction of (run, target) pairs solved",
+        tuple(series),
+        x_log=True,
+        note=f"{targets.size} targets from {high:.0e} to {low:.0e}, spaced evenly in log.",
+    )
