@@ -1,4 +1,4 @@
-"""Pictures as data: series with axes, drawn by matplotlib on paper and by the report in a browser."""
+"""Pictures as data: drawn by matplotlib on paper and by the report in a browser."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def typical_curve(outcomes: Sequence[Outcome], trace: str = "trace_best") -> Ser
     longest = max(float(o.trace_evaluations[-1]) for o in outcomes)
     first = min(float(o.trace_evaluations[0]) for o in outcomes)
     grid = np.linspace(first, longest, GRID)
-    values = np.vstack(
-        [values_at(grid, o.trace_evaluations, getattr(o, trace)) for o in outcomes]
-    )
+    values = np.vstack([values_at(grid, o.trace_evaluations, getattr(o, trace)) for o in outcomes])
     if len(outcomes) == 1:
         return Series("", grid, values[0])
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)

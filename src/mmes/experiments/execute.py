@@ -61,7 +61,7 @@ def versions() -> dict[str, str]:
 def perform(run: Run) -> Outcome:
     """Carry out one run and return what it gave."""
     minimize = import_module("mmes").minimize
-    problem = resolve(run.objective.name, run.dimension, dict(run.objective.options))
+    problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     x0, sigma0 = starting_point(run, problem)
     objective = Timed(problem.batch)
     settings: dict[str, Any] = dict(run.strategy.options)

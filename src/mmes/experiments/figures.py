@@ -100,6 +100,7 @@ def write_figure(chart: Chart, folder: Path) -> list[Path]:
         with matplotlib.rc_context(STYLE):
             figure.savefig(buffer, format=suffix, dpi=200, metadata=metadata)
         path = folder / f"{chart.name}.{suffix}"
-        write_atomically(path, lambda file, content=buffer.getvalue(): file.write(content))
+        content = buffer.getvalue()
+        write_atomically(path, lambda file, content=content: file.write(content))
         files.append(path)
     return files

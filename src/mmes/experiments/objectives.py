@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mmes import problems
 from mmes.problems.problem import Problem, Vector
 
 
@@ -91,7 +92,9 @@ def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Pro
     )
 
 
-def resolve(name: str, dimension: int, options: Mapping[str, Any] | None = None) -> Problem:
+def resolve(
+    name: str, dimension: int, options: Mapping[str, Any] | None = None, seed: int = 0
+) -> Problem:
     """Return the problem of that name in that dimension.
 
     Parameters
@@ -102,8 +105,19 @@ def resolve(name: str, dimension: int, options: Mapping[str, Any] | None = None)
         Number of variables n.
     options : mapping, optional
         Settings of the problem; see `mmes.experiments.plan.Objective`.
+    seed : int
+        Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
+        every run has a rotation of its own.
     """
     if is_function(name):
         return _from_function(name, dimension, options or {})
-    problems = importlib.import_module("mmes.problems")
-    return problems.get(name, dimension=dimension, **(options or {}))
+    settings = dict(options or {})
+    fixed = {entry.name for entry in problems.entries() if entry.dimension is not None}
+    if name not in fixed:
+        settings["dimension"] = dimension
+    if name.startswith("rotated_"):
+        settings.setdefault("seed", seed)
+    problem = problems.get(name, **settings)
+    if problem.dimension != dimension:
+        raise ValueError(f"{name} has {problem.dimension} variables, not {dimension}")
+    return problem
