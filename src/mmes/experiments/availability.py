@@ -1,0 +1,35 @@
+"""Which strategies and problems this version has: sections name what is missing, and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+
+from mmes import problems
+from mmes.experiments.objectives import is_function
+from mmes.experiments.plan import Run
+
+
+@cache
+def strategy_names() -> frozenset[str]:
+    """Return the names that `mmes.minimize` takes as its strategy."""
+    return frozenset(import_module("mmes.strategies").names())
+
+
+@cache
+def problem_names() -> frozenset[str]:
+    """Return the names of the built-in problems."""
+    return frozenset(problems.names())
+
+
+def missing_pieces(runs: Iterable[Run]) -> list[str]:
+    """Return one sentence for every strategy and problem of the runs that is not there."""
+    found: dict[str, None] = {}
+    for run in runs:
+        if run.strategy.name not in strategy_names():
+            found[f"this version has no strategy {run.strategy.name!r} ({run.strategy.label})"] = None
+        name = run.objective.name
+        if not is_function(name) and name not in problem_names():
+            found[f"this version has no problem {name!r} ({run.objective.label})"] = None
+    return list(found)
