@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
 
 from mmes import problems
 from mmes.experiments.objectives import is_function
 from mmes.experiments.plan import Run
+from mmes.strategies import STRATEGIES
 
 
-@cache
 def strategy_names() -> frozenset[str]:
     """Return the names that `mmes.minimize` takes as its strategy."""
-    return frozenset(import_module("mmes.strategies").names())
+    return frozenset(STRATEGIES)
 
 
 @cache
@@ -28,8 +27,8 @@ def missing_pieces(runs: Iterable[Run]) -> list[str]:
     found: dict[str, None] = {}
     for run in runs:
         if run.strategy.name not in strategy_names():
-            found[f"this version has no strategy {run.strategy.name!r} ({run.strategy.label})"] = None
+            found[f"there is no strategy {run.strategy.name!r} ({run.strategy.label}) yet"] = None
         name = run.objective.name
         if not is_function(name) and name not in problem_names():
-            found[f"this version has no problem {name!r} ({run.objective.label})"] = None
+            found[f"there is no problem {name!r} ({run.objective.label}) yet"] = None
     return list(found)

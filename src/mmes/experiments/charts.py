@@ -148,23 +148,51 @@ def convergence(
     )
 
 
+def observed_targets(
+    runs: Iterable[Run], outcomes: Mapping[str, Outcome], count: int = 51
+) -> dict[str, Floats]:
+    """Return targets for problems whose minimum is unknown: quantiles of all values passed."""
+    passed: dict[str, list[Floats]] = {}
+    for run in runs:
+        if run.key in outcomes:
+            best = outcomes[run.key].trace_best
+            passed.setdefault(run.objective.label, []).append(best[np.isfinite(best)])
+    levels = np.linspace(1.0, 0.0, count)
+    return {
+        label: np.quantile(np.concatenate(values), levels)
+        for label, values in passed.items()
+        if sum(v.size for v in values)
+    }
+
+
 def runtime_distribution(
     runs: Iterable[Run],
     outcomes: Mapping[str, Outcome],
     *,
     name: str,
     title: str,
-    targets: Floats = TARGETS,
+    targets: Mapping[str, Floats] | None = None,
 ) -> Chart:
     """Return the fraction of (problem, seed, target) triples solved within a budget.
 
-    The budget is counted in evaluations a variable, as the field does. A target counts only where
-    it lies below what every start point already had, so that nothing is solved for free.
+    Parameters
+    ----------
+    runs, outcomes
+        The runs and what they gave. The budget is counted in evaluations a variable.
+    name, title : str
+        As in `Chart`.
+    targets : dict, optional
+        Targets by the label of the problem; `TARGETS` for all by default.
     """
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():
         times = [
-            first_hits(o.trace_evaluations, o.trace_best, targets) / run.dimension
+            first_hits(
+                o.trace_evaluations,
+                o.trace_best,
+                TARGETS if targets is None else targets[run.objective.label],
+            )
+            / run.dimension
             for run, o in found
         ]
         solved, fraction = ecdf(np.concatenate(times))
@@ -172,7 +200,11 @@ def runtime_distribution(
         keep = np.unique(np.linspace(0, max(solved.size - 1, 0), 300).astype(int))
         if solved.size:
             series.append(Series(label, solved[keep], fraction[keep], kind="steps"))
-    low, high = targets.min(), targets.max()
+    note = (
+        f"{TARGETS.size} targets from 1e2 to 1e-8, evenly spaced in log scale."
+        if targets is None
+        else "Targets of a problem: evenly spaced quantiles of all values its runs passed through."
+    )
     return Chart(
         name,
         title,
@@ -180,5 +212,5 @@ def runtime_distribution(
         "fraction of (run, target) pairs solved",
         tuple(series),
         x_log=True,
-        note=f"{targets.size} targets from {high:.0e} to {low:.0e}, spaced evenly in log.",
+        note=note,
     )

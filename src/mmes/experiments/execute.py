@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from mmes.experiments.objectives import resolve
 from mmes.experiments.plan import Run
 from mmes.experiments.store import Outcome, thin
+from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
 
 START_STREAM = 20210
@@ -60,13 +60,13 @@ def versions() -> dict[str, str]:
 
 def perform(run: Run) -> Outcome:
     """Carry out one run and return what it gave."""
-    minimize = import_module("mmes").minimize
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     x0, sigma0 = starting_point(run, problem)
     objective = Timed(problem.batch)
-    settings: dict[str, Any] = dict(run.strategy.options)
+    # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
+    settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
     if run.bounds != "none":
-        settings |= {"bounds": problem.bounds, "bounds_treatment": run.bounds}
+        settings |= {"bounds": problem.bounds, "bounds_handling": run.bounds}
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), time.process_time()
     result = minimize(
@@ -81,23 +81,22 @@ def perform(run: Run) -> Outcome:
         **settings,
     )
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-    evaluations = np.asarray(result.history.evaluations, dtype=np.float64)
-    best = np.asarray(result.history.best, dtype=np.float64)
+    evaluations, best = result.history["evaluations"], result.history["best"]
     kept = thin(evaluations, best)
     return Outcome(
-        best=float(result.fun),
-        evaluations=int(result.nfev),
-        generations=int(result.nit),
-        restarts=int(getattr(result, "restarts", 0)),
-        reached=run.target is not None and float(result.fun) <= run.target,
-        status=str(getattr(result.status, "name", result.status)),
-        message=str(result.message),
+        best=result.fun,
+        evaluations=result.nfev,
+        generations=result.nit,
+        restarts=result.starts - 1,
+        reached=run.target is not None and result.fun <= run.target,
+        status=result.reason.name,
+        message=result.message,
         seconds=seconds,
         cpu_seconds=cpu_seconds,
         objective_seconds=objective.seconds,
         started=started,
-        versions=versions(),
+        versions=versions() | {"kernel": result.kernel},
         trace_evaluations=evaluations[kept],
         trace_best=best[kept],
-        trace_sigma=np.asarray(result.history.sigma, dtype=np.float64)[kept],
+        trace_sigma=result.history["sigma"][kept],
     )

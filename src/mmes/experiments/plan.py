@@ -96,6 +96,8 @@ class Run:
         Initial step size; None stands for 0.3 of the width of the box.
     bounds : str
         ``"none"``, or the treatment of points outside the box: ``"clip"`` or ``"reflect"``.
+    stored_key : str
+        The key a finished run was stored under, where its function may be out of reach by now.
     """
 
     strategy: Strategy
@@ -107,6 +109,7 @@ class Run:
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
     bounds: str = "none"
+    stored_key: str = field(default="", compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -115,6 +118,8 @@ class Run:
         A function in a file counts by the file's name and content, not its folder, so results can
         be merged from several machines and an edited function is run again.
         """
+        if self.stored_key:
+            return self.stored_key
         what = {
             "strategy": self.strategy.name,
             "options": self.strategy.options,

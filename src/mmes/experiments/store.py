@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mmes.experiments.extras import require
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Objective, Run, Strategy
 from mmes.experiments.statistics import Floats
 
 SCHEMA_VERSION = 1
@@ -223,6 +223,10 @@ class Store:
         """Return the keys of all readable stored runs."""
         return {row["key"] for row in self.rows()}
 
+    def runs(self) -> list[Run]:
+        """Return the stored runs themselves, as far as tables and charts need them."""
+        return [run_of(row) for row in self.rows()]
+
     def outcomes(self, runs: Iterable[Run] | None = None) -> dict[str, Outcome]:
         """Return the outcomes by key: of the given runs as far as finished, or of all."""
         wanted = None if runs is None else {run.key for run in runs}
@@ -249,6 +253,23 @@ def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
     if missing:
         raise StoreError(f"{path} lacks the columns {', '.join(missing)}")
     return row
+
+
+def run_of(row: Mapping[str, Any]) -> Run:
+    """Return the description of a stored run."""
+    options, problem_options = json.loads(row["options"]), json.loads(row["problem_options"])
+    return Run(
+        Strategy(row["strategy"], row["strategy_label"], tuple(sorted(options.items()))),
+        Objective(row["problem"], row["problem_label"], tuple(sorted(problem_options.items()))),
+        dimension=row["dimension"],
+        seed=row["seed"],
+        max_evaluations=row["max_evaluations"],
+        target=row["target"],
+        start=None if row["start"] == "box" else tuple(json.loads(row["start"])),
+        sigma0=row["sigma0"],
+        bounds=row["bounds"],
+        stored_key=row["key"],
+    )
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome:

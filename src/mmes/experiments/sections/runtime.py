@@ -11,6 +11,7 @@ from mmes.experiments.plan import Objective, Run, Strategy
 from mmes.experiments.sections.section import Findings, Material, Protocol, Section
 from mmes.experiments.sections.setting import MMES, STRATEGIES, full, seeds, variant
 from mmes.experiments.statistics import log_log_slope, quantile
+from mmes.experiments.store import Outcome
 from mmes.experiments.tables import Comparison, compare, own_seconds
 
 ELLIPSOID = Objective("ellipsoid", "Elli")
@@ -62,9 +63,9 @@ def _published() -> dict[tuple[str, int, str], Published]:
     return cells
 
 
-def microseconds(outcome: object) -> float:
+def microseconds(outcome: Outcome) -> float:
     """Return a run's own processor time an evaluation in microseconds."""
-    return 1e6 * own_seconds(outcome)  # pyright: ignore[reportArgumentType]
+    return 1e6 * own_seconds(outcome)
 
 
 def present(material: Material) -> Findings:
@@ -88,8 +89,8 @@ def present(material: Material) -> Findings:
         places=shown,
         ranked=False,
         notes=(
-            "The paper's times are from an Intel Core i5-10500 at 3.1 GHz; the table prints no unit, "
-            "seconds are assumed. The last column is MMES with its defaults, as l=4.",
+            "The paper's times are from an Intel Core i5-10500 at 3.1 GHz; the table prints no "
+            "unit, seconds are assumed. The last column is MMES with its defaults, as l=4.",
         ),
     )
     series: list[Series] = []
@@ -126,8 +127,8 @@ def present(material: Material) -> Findings:
 RUNTIME = Section(
     "runtime",
     "Runtime per evaluation",
-    "Processor time an evaluation with the objective's own cost taken off, one run at a time on one "
-    "thread; slopes are least-squares lines in log-log scale.",
+    "Processor time an evaluation with the objective's own cost taken off, one run at a time "
+    "on one thread; slopes are least-squares lines in log-log scale.",
     present,
     plan,
     workers=1,

@@ -30,7 +30,10 @@ _PROBLEMS = {
 
 PROBLEMS: dict[str, Objective] = {
     **{label: Objective(name, label) for label, name in _PROBLEMS.items()},
-    **{f"Rot{label}": Objective(f"rotated_{name}", f"Rot{label}") for label, name in _PROBLEMS.items()},
+    **{
+        f"Rot{label}": Objective(f"rotated_{name}", f"Rot{label}")
+        for label, name in _PROBLEMS.items()
+    },
 }
 """The basic problems under the names of the paper's tables."""
 

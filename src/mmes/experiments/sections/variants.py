@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmes.experiments.charts import Chart, Series, typical_curve
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Run, Strategy
 from mmes.experiments.sections.basic import (
     COST,
     comparison,
@@ -20,11 +20,11 @@ UNROTATED = tuple(label for label in PROBLEMS if not label.startswith("Rot"))
 
 
 def plan_invariance(protocol: Protocol) -> list[Run]:
-    """MMES on each problem and its rotated twin; quick takes 200 variables instead of 1000."""
+    """MMES on each problem and its rotated twin; quick takes 100 variables instead of 1000."""
     if full(protocol):
         return basic_runs(pairs_of(PROBLEMS, [MMES]), dimension=1000, count=20, max_evaluations=1e8)
-    quick = [label for label in PROBLEMS if not label.endswith("Rosen")]
-    return basic_runs(pairs_of(quick, [MMES]), dimension=200, count=5, max_evaluations=3e6)
+    quick = [label for label in PROBLEMS if not label.endswith(("Rosen", "Elli"))]
+    return basic_runs(pairs_of(quick, [MMES]), dimension=100, count=3, max_evaluations=3e6)
 
 
 def present_invariance(material: Material) -> Findings:
@@ -72,7 +72,7 @@ INVARIANCE = Section(
 
 STRENGTHS = (
     variant("l = 2", mixing=2),
-    MMES.__class__("mmes", "l = 4"),
+    Strategy("mmes", "l = 4"),
     variant("l = 8", mixing=8),
     variant("l = 16", mixing=16),
     variant("l = 32", mixing=32),
@@ -83,13 +83,13 @@ STRENGTHS = (
 
 
 def plan_mixing(protocol: Protocol) -> list[Run]:
-    """All strengths on the unrotated problems; quick takes 200 variables."""
+    """All strengths on the unrotated problems; quick takes 100 variables and fast problems."""
     if full(protocol):
         return basic_runs(
             pairs_of(UNROTATED, STRENGTHS), dimension=1000, count=20, max_evaluations=1e8
         )
-    quick = ["Discus", "Cigar", "DiffPow"]
-    return basic_runs(pairs_of(quick, STRENGTHS), dimension=200, count=5, max_evaluations=1e6)
+    quick = ["Cigar", "DiffPow"]
+    return basic_runs(pairs_of(quick, STRENGTHS), dimension=100, count=5, max_evaluations=1e6)
 
 
 def present_mixing(material: Material) -> Findings:
