@@ -50,14 +50,14 @@ def _positive(text: str) -> float:
     return value
 
 
-def _workers(text: str) -> int:
+def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, not {text!r}")
     return int(text)
 
 
 def _add_effort(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=_workers, metavar="N", help="processes (all cores)")
+    parser.add_argument("--workers", type=_count, metavar="N", help="processes (all cores)")
     parser.add_argument(
         "--time-limit", type=_positive, metavar="SECONDS",
         help="begin no further run after so many seconds; start again to go on",
@@ -70,8 +70,29 @@ def _add_effort(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-report", action="store_true", help="do not write report.html")
 
 
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strategy", action="append", default=[], metavar="LABEL",
+        help="make only the runs of this strategy, as the tables call it (may be repeated)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--problem", action="append", default=[], metavar="LABEL",
+        help="make only the runs on this problem, as the tables call it (may be repeated)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seeds", type=_count, metavar="K", help="make only the first K seeds of every cell"
+    )
+
+
 def _effort(args: argparse.Namespace) -> Effort:
-    return Effort(args.workers, args.time_limit, args.part)
+    return Effort(
+        args.workers,
+        args.time_limit,
+        args.part,
+        tuple(getattr(args, "strategy", ())),
+        tuple(getattr(args, "problem", ())),
+        getattr(args, "seeds", None),
+    )
 
 
 def reproduce_parser(parser: argparse.ArgumentParser | None = None) -> argparse.ArgumentParser:
@@ -95,6 +116,7 @@ def reproduce_parser(parser: argparse.ArgumentParser | None = None) -> argparse.
     )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/reproduce-PROTOCOL)")
     parser.add_argument("--list", action="store_true", help="list sections and runs, make none")
+    _add_choice(parser)
     _add_effort(parser)
     return parser
 

@@ -36,6 +36,10 @@ class Effort:
         Seconds after which no further run is begun, for each section.
     part : tuple of (int, int)
         Which part of how many, to spread the work over machines.
+    strategies, problems : tuple of str
+        Labels of those to run now; all by default.
+    seeds : int or None
+        How many seeds of each cell to run now.
     show : bool
         Whether to show progress.
     """
@@ -43,7 +47,18 @@ class Effort:
     workers: int | None = None
     time_limit: float | None = None
     part: tuple[int, int] = (1, 1)
+    strategies: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    seeds: int | None = None
     show: bool = True
+
+    def wants(self, run: Run) -> bool:
+        """Whether the run is among those to make now."""
+        return (
+            (not self.strategies or run.strategy.label in self.strategies)
+            and (not self.problems or run.objective.label in self.problems)
+            and (self.seeds is None or run.seed <= self.seeds)
+        )
 
 
 @dataclass(frozen=True)
@@ -94,7 +109,7 @@ def write_json(path: Path, data: Any) -> None:
 def carry_out(runs: Sequence[Run], store: Store, effort: Effort, workers: int | None) -> Report:
     """Make the runs of this machine's part."""
     return execute(
-        shard(runs, *effort.part),
+        shard([run for run in runs if effort.wants(run)], *effort.part),
         store,
         workers=workers,
         time_limit=effort.time_limit,

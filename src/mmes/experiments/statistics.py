@@ -33,7 +33,7 @@ class Mark(Enum):
     @property
     def symbol(self) -> str:
         """The sign printed next to the rival's value."""
-        return {Mark.BETTER: "•", Mark.WORSE: "◦", Mark.SAME: "†"}[self]
+        return {Mark.BETTER: "●", Mark.WORSE: "○", Mark.SAME: "†"}[self]
 
     @property
     def sentence(self) -> str:

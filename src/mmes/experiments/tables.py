@@ -132,7 +132,12 @@ def number(value: float | None) -> str:
 
 
 def shades(values: Mapping[str, float | None]) -> dict[str, str]:
-    """Return which columns hold the best and the second best finite value; ties share a shade."""
+    """Return which columns hold the best and the second best finite value; ties share a shade.
+
+    A row with a single column of results has nothing to be the best of.
+    """
+    if sum(v is not None for v in values.values()) < 2:
+        return {}
     finite = sorted({v for v in values.values() if v is not None and math.isfinite(v)})
     names = dict(zip(finite[:2], ("best", "second"), strict=False))
     return {c: names[v] for c, v in values.items() if v is not None and v in names}
