@@ -8,12 +8,17 @@ from functools import cache
 from mmes import problems
 from mmes.experiments.objectives import is_function
 from mmes.experiments.plan import Run
-from mmes.strategies import STRATEGIES
+from mmes.strategies import get_strategy
 
 
-def strategy_names() -> frozenset[str]:
-    """Return the names that `mmes.minimize` takes as its strategy."""
-    return frozenset(STRATEGIES)
+@cache
+def has_strategy(name: str) -> bool:
+    """Whether `mmes.minimize` knows a strategy of this name."""
+    try:
+        get_strategy(name)
+    except ValueError:
+        return False
+    return True
 
 
 @cache
@@ -26,7 +31,7 @@ def missing_pieces(runs: Iterable[Run]) -> list[str]:
     """Return one sentence for every strategy and problem of the runs that is not there."""
     found: dict[str, None] = {}
     for run in runs:
-        if run.strategy.name not in strategy_names():
+        if not has_strategy(run.strategy.name):
             found[f"there is no strategy {run.strategy.name!r} ({run.strategy.label}) yet"] = None
         name = run.objective.name
         if not is_function(name) and name not in problem_names():

@@ -225,8 +225,8 @@ def _line(
     cells: dict[str, Cell] = {}
     for column, (cell, values) in made.items():
         printed = published.get((*place, column))
-        # A test of one or two runs can never be significant and would only decorate.
-        testable = column != data.chosen and min(len(values), len(reference)) >= 3
+        # Three against three can never be significant at 0.05 and would only decorate.
+        testable = column != data.chosen and min(len(values), len(reference)) >= 4
         cells[column] = replace(
             cell,
             shade=shading.get(column),

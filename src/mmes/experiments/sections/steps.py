@@ -9,7 +9,8 @@ from mmes.experiments.sections.setting import basic_runs, full, with_alpha
 from mmes.experiments.tables import compare
 
 RULES = tuple(
-    Strategy("es", rule.upper(), (("rule", rule),)) for rule in ("csa", "psr", "rsr", "gsr", "pta")
+    Strategy("isotropic-es", rule.upper(), (("rule", rule),))
+    for rule in ("csa", "psr", "rsr", "gsr", "pta")
 )
 
 
