@@ -62,7 +62,11 @@
       this.hidden = new Set();
       this.zoom = null;
       this.build();
-      new ResizeObserver(() => this.draw()).observe(figure);
+      this.draw();
+      // Drawing changes the height; only a new width asks for a new drawing.
+      new ResizeObserver(() => requestAnimationFrame(() => {
+        if (figure.clientWidth && figure.clientWidth !== this.drawn) this.draw();
+      })).observe(figure);
     }
 
     build() {
@@ -132,7 +136,8 @@
     }
 
     draw() {
-      const width = Math.max(240, this.figure.clientWidth);
+      this.drawn = this.figure.clientWidth;
+      const width = Math.max(240, this.drawn);
       const height = Math.round(Math.min(360, Math.max(220, width * 0.62)));
       this.size = { width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
       this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -265,17 +270,20 @@
     }
   }
 
-  // A chart is drawn when it first comes near the screen; hidden ones wait for their details.
-  const begun = new WeakSet();
-  const watch = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting || begun.has(entry.target)) continue;
-      begun.add(entry.target);
-      watch.unobserve(entry.target);
-      new Chart(entry.target, data.charts[entry.target.dataset.chart]);
+  // Charts are drawn a few at a time, so that the page answers meanwhile; those inside closed
+  // details wait until these are opened.
+  const waiting = new Set(document.querySelectorAll("figure.chart"));
+  const drawSome = () => {
+    const begin = performance.now();
+    for (const figure of waiting) {
+      if (!figure.clientWidth) continue;
+      waiting.delete(figure);
+      new Chart(figure, data.charts[figure.dataset.chart]);
+      if (performance.now() - begin > 30) { setTimeout(drawSome); return; }
     }
-  }, { rootMargin: "400px" });
-  document.querySelectorAll("figure.chart").forEach((figure) => watch.observe(figure));
+  };
+  document.addEventListener("toggle", drawSome, true);
+  drawSome();
 
   // A number of a table leads to its runs: open everything around them.
   const open = () => {
