@@ -86,6 +86,7 @@ def measure_pypop7(n: int, seconds: float, connection) -> None:
     options = {"max_function_evaluations": 10**9, "seed_rng": 1, "sigma": 1.0, "verbose": 0,
                "mean": np.zeros(n), "saving_fitness": 0}  # fmt: skip
     es = MMES(problem, options)
+    es.start_time = time.time()
     x, mean, p, w, q, t, v, y = es.initialize()
     state = {"mean": mean, "x": x, "y": y, "p": p, "w": w, "q": q, "t": t, "v": v}
     normal = np.random.default_rng(0)
