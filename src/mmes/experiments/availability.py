@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from mmes import problems
+from mmes.experiments.clustering import METHODS, PREFIX, data_sets, is_clustering
 from mmes.experiments.objectives import is_function
 from mmes.experiments.plan import Run
 from mmes.strategies import get_strategy
@@ -27,13 +28,22 @@ def problem_names() -> frozenset[str]:
     return frozenset(problems.names())
 
 
+def _missing_piece(run: Run) -> str | None:
+    strategy, problem = run.strategy, run.objective
+    if is_clustering(run):
+        there = strategy.name in METHODS
+        known = problem.name.removeprefix(PREFIX) in data_sets()
+        name = problem.name  # one sentence a data set, not one a beta
+    else:
+        there = has_strategy(strategy.name)
+        known = is_function(problem.name) or problem.name in problem_names()
+        name = f"{problem.name!r} ({problem.label})"
+    if not there:
+        return f"there is no strategy {strategy.name!r} ({strategy.label}) here"
+    return None if known else f"there is no problem {name} here"
+
+
 def missing_pieces(runs: Iterable[Run]) -> list[str]:
     """Return one sentence for every strategy and problem of the runs that is not there."""
-    found: dict[str, None] = {}
-    for run in runs:
-        if not has_strategy(run.strategy.name):
-            found[f"there is no strategy {run.strategy.name!r} ({run.strategy.label}) yet"] = None
-        name = run.objective.name
-        if not is_function(name) and name not in problem_names():
-            found[f"there is no problem {name!r} ({run.objective.label}) yet"] = None
-    return list(found)
+    found = (_missing_piece(run) for run in runs)
+    return list(dict.fromkeys(sentence for sentence in found if sentence))

@@ -79,7 +79,7 @@ class Outcome:
     status, message : str
         Why the run ended.
     seconds, cpu_seconds, objective_seconds : float
-        Wall time, processor time, and the part of the wall time spent in the objective.
+        Wall time, processor time, and the part of the processor time spent in the objective.
     started : str
         Coordinated universal time of the start.
     versions : dict

@@ -2,6 +2,7 @@
 
 from mmes.experiments.sections.accuracy import ACCURACY
 from mmes.experiments.sections.basic import BASIC_1000, SCALABILITY
+from mmes.experiments.sections.clustering import CLUSTERING
 from mmes.experiments.sections.competitions import CEC2010, CEC2013
 from mmes.experiments.sections.runtime import RUNTIME
 from mmes.experiments.sections.section import Findings, Material, Protocol, Section
@@ -21,6 +22,7 @@ SECTIONS: dict[str, Section] = {
         NOISE,
         CEC2010,
         CEC2013,
+        CLUSTERING,
     )
 }
 """Every section by name, in the order of the paper."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mmes.experiments import paper
@@ -31,10 +33,11 @@ VARIANTS = (
 
 
 def _budget(strategy: Strategy, dimension: int) -> int:
-    """Return enough evaluations to time, about a second's worth: costs grow at least like n."""
+    """Return enough evaluations to time: about a second's worth, at least twelve generations."""
+    population = 4 + int(3 * math.log(dimension))
     if strategy.name == "cma-es":
-        return 120  # one factorisation of an n x n matrix dominates
-    return int(max(2_000_000_000 // (10 * dimension) // 24 * 24, 24 * 6)) // 4
+        return 12 * population  # an n x n matrix makes every generation expensive
+    return max(12 * population, min(60_000, 300_000_000 // dimension))
 
 
 def plan(protocol: Protocol) -> list[Run]:
