@@ -197,6 +197,8 @@ def _reproduce(args: argparse.Namespace) -> int:
         failed += len(report.failed) if report else 0
         for table in findings.tables:
             print("\n" + to_text(table), flush=True)
+        for note in findings.notes:
+            print(note)
         _tell(report)
     if not args.no_report:
         print(f"report: {_write_report(folder)}")
