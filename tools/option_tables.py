@@ -14,41 +14,40 @@ from mmes.strategies.ask_tell import COMMON_OPTIONS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 INTRODUCTION = """# Options
 
-Written by `python tools/option_tables.py` from the tables in the code, which also validate what is given; a test keeps
-this page up to date. All are keywords of `mmes.minimize`; those of a strategy are also keywords of its class.
+Written by `python tools/option_tables.py` from the tables in the code, which also validate what is
+given; a test keeps this page up to date. All are keywords of `mmes.minimize`; those of a strategy
+are also keywords of its class.
 """
+TITLES = ("option", "symbol", "default", "allowed", "what it does")
+
+
+def line(cells: Iterable[str]) -> str:
+    """Return one line of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def table(options: Iterable[Option]) -> str:
     """Return a Markdown table of options."""
-    lines = [
-        "| option | symbol | default | allowed | what it does |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    lines = [line(TITLES), line(["---"] * len(TITLES))]
     for option in options:
         default = option.default_text or repr(option.default)
-        cells = (f"`{option.name}`", option.symbol, default, option.allowed, option.text)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append(
+            line((f"`{option.name}`", option.symbol, default, option.allowed, option.text))
+        )
     return "\n".join(lines) + "\n"
 
 
 def page() -> str:
     """Return the whole page."""
-    parts = [
-        INTRODUCTION,
-        "## The run",
-        table(RUN_OPTIONS),
-        "## Every strategy",
-        table(COMMON_OPTIONS),
-    ]
+    parts = [INTRODUCTION, "## The run\n", table(RUN_OPTIONS)]
+    parts += ["## Every strategy\n", table(COMMON_OPTIONS)]
     for name, strategy in STRATEGIES.items():
-        parts += [f"## Strategy `{name}`", table(strategy.search_type.options)]
+        parts += [f"## Strategy `{name}`\n", table(strategy.search_type.options)]
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    if "--check" in sys.argv:
-        sys.exit(
-            PAGE.read_text() != page() and f"{PAGE.name} is out of date: run tools/option_tables.py"
-        )
-    PAGE.write_text(page())
+    if "--check" not in sys.argv:
+        PAGE.write_text(page())
+    elif PAGE.read_text() != page():
+        sys.exit(f"{PAGE.name} is out of date: run python tools/option_tables.py")
