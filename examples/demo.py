@@ -16,10 +16,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from mmes.experiments import paper
 
 import mmes
 from mmes import problems
+from mmes.experiments import paper
 
 DIMENSION, TARGET, SEED = 1000, 1e-8, 1
 PROBLEMS = {"Cigar": "cigar", "DiffPow": "different_powers", "Discus": "discus"}
