@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from mmes.experiments.charts import (
     Chart,
     convergence,
@@ -24,6 +26,8 @@ from mmes.experiments.tables import (
     cost,
     shades,
 )
+
+HIGHEST_TARGET = 100.0
 
 
 def overview(runs: Sequence[Run], outcomes: Mapping[str, Outcome], chosen: str) -> Findings:
@@ -52,15 +56,17 @@ def overview(runs: Sequence[Run], outcomes: Mapping[str, Outcome], chosen: str) 
             ),
             _expected(by_cost),
         ]
-    tables.append(
-        compare(
-            by_value,
-            name="values",
-            title="Best values",
-            quantity="median of the smallest value found",
-            ranked=not targeted,
+    # Where every run stopped at its target the values say nothing but the target.
+    if not all(outcome.reached for outcome in outcomes.values()) or not outcomes:
+        tables.append(
+            compare(
+                by_value,
+                name="values",
+                title="Best values",
+                quantity="median of the smallest value found",
+                ranked=not targeted,
+            )
         )
-    )
     return Findings(tuple(tables), tuple(_charts(by_value, targeted)))
 
 
@@ -97,9 +103,12 @@ def _expected(data: Comparison) -> Table:
 
 def _charts(data: Comparison, targeted: bool) -> list[Chart]:
     finished = [run for run in data.runs if run.key in data.outcomes]
-    positive = all(data.outcomes[run.key].best >= 0.0 for run in finished)
-    # With a target above a known minimum of zero the field's targets fit; else take what was seen.
-    targets = None if targeted and positive else observed_targets(finished, data.outcomes)
+    targets = observed_targets(finished, data.outcomes)
+    for run in finished if targeted else ():
+        # Towards a positive target the field's ladder of targets fits better than what was seen.
+        if run.target is not None and 0.0 < run.target < HIGHEST_TARGET:
+            ladder = np.geomspace(HIGHEST_TARGET, run.target, 51)
+            targets[run.objective.label] = ladder
     distribution = runtime_distribution(
         finished, data.outcomes, name="ecdf", title="Runtime distribution", targets=targets
     )
@@ -113,7 +122,8 @@ def _charts(data: Comparison, targeted: bool) -> list[Chart]:
                     here,
                     data.outcomes,
                     name=f"{name}-{stem}",
-                    title=f"{problem}, n = {dimension}",
+                    title=f"{problem}, n = {dimension}"
+                    + (": step size" if name == "sigma" else ""),
                     trace=trace,
                 )
             )

@@ -181,6 +181,8 @@ def compare_plan(plan: Plan, folder: Path, effort: Effort) -> tuple[Report, Find
         "notes": plan.notes,
         "chosen": plan.chosen,
         "planned": len(plan.runs()),
+        "strategies": [strategy.label for strategy in plan.strategies],
+        "problems": [objective.label for objective in plan.objectives],
     }
     laboratory = Laboratory(folder, "comparison", about)
     laboratory.save()

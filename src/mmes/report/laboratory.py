@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,18 +148,28 @@ def _failures(laboratory: Laboratory) -> tuple[str, ...]:
     return tuple(f"{note['run']}: {note['message']}" for note in laboratory.store.failures())
 
 
+def _place(label: str, order: Sequence[str]) -> tuple[int, str]:
+    return (order.index(label) if label in order else len(order)), label
+
+
 def comparison_page(laboratory: Laboratory) -> Page:
     """Return the page of a user's own comparison."""
     runs = laboratory.store.runs()
     outcomes = laboratory.store.outcomes()
     if not runs:
         raise ValueError(f"{laboratory.folder} holds no finished run yet")
-    labels = [run.strategy.label for run in runs]
-    chosen = laboratory.about.get("chosen") or labels[0]
-    # The store sorts by key; a reader wants problems and strategies together.
+    # The store sorts by key; a reader wants the order of the plan, as far as it is known.
+    columns = laboratory.about.get("strategies", [])
+    rows = laboratory.about.get("problems", [])
     runs.sort(
-        key=lambda run: (run.objective.label, run.dimension, labels.index(run.strategy.label))
+        key=lambda run: (
+            _place(run.objective.label, rows),
+            run.dimension,
+            _place(run.strategy.label, columns),
+            run.seed,
+        )
     )
+    chosen = laboratory.about.get("chosen") or runs[0].strategy.label
     section = _section(
         "comparison",
         "Comparison",
