@@ -203,8 +203,8 @@ def runtime_distribution(
     note = (
         f"{TARGETS.size} targets from 1e2 to 1e-8, evenly spaced in log scale."
         if targets is None
-        else "51 targets a problem: from 1e2 down to the plan's target, evenly spaced in log scale; "
-        "without a target, quantiles of all values that its runs passed through."
+        else "51 targets a problem: from 1e2 down to the plan's target, evenly spaced in log "
+        "scale; without a target, quantiles of all values that its runs passed through."
     )
     return Chart(
         name,

@@ -116,15 +116,13 @@ def _charts(data: Comparison, targeted: bool) -> list[Chart]:
     for problem, dimension in data.places():
         here = [run for run in finished if run.cell[:2] == (problem, dimension)]
         stem = "".join(c if c.isalnum() else "-" for c in f"{problem}-{dimension}".lower())
-        for trace, name in (("trace_best", "convergence"), ("trace_sigma", "sigma")):
+        for trace, name, extra in (
+            ("trace_best", "convergence", ""),
+            ("trace_sigma", "sigma", ": step size"),
+        ):
+            title = f"{problem}, n = {dimension}{extra}"
+            chart_name = f"{name}-{stem}"
             charts.append(
-                convergence(
-                    here,
-                    data.outcomes,
-                    name=f"{name}-{stem}",
-                    title=f"{problem}, n = {dimension}"
-                    + (": step size" if name == "sigma" else ""),
-                    trace=trace,
-                )
+                convergence(here, data.outcomes, name=chart_name, title=title, trace=trace)
             )
     return [chart for chart in charts if chart.series]
