@@ -88,7 +88,7 @@ def test_the_smoothed_solver_reaches_the_recorded_values(name, beta, best):
     graph = load_graph(name)
     start = spectral_basis(graph.laplacian(), graph.n_clusters)
     result = smoothed_trust_region(graph.laplacian(), beta, start)
-    assert result.fun == pytest.approx(best, rel=3e-6)
+    assert result.fun == pytest.approx(best, rel=5e-6)
     assert Grassmann(*result.x.shape).distance_from(result.x) < 1e-12
     value = SparseSpectralObjective(graph.laplacian(), beta)(result.x)
     assert result.fun == value
