@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Vector = NDArray[np.float64]
+"""A float64 array; a batch is one of shape (k, n)."""
+
+Batch = Callable[[Vector], Vector]
+"""A function of k points at once: takes a C-contiguous (k, n) array, returns k values."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A function to minimise, callable on one point and on a batch of points.
 
@@ -26,8 +30,9 @@ class Problem:
         The function itself: takes a (k, n) float64 array, returns k values.
     lower, upper : ndarray
         The default box, one entry a variable. Points outside are evaluated all the same.
-    optimum : ndarray or None
-        A minimiser, where it is known.
+    minimizer : ndarray, callable or None
+        A minimiser where one is known, or a function that makes it when it is costly to have.
+        Read it as `optimum`.
     minimum : float or None
         The minimum value, where it is known.
     description : str
@@ -38,26 +43,41 @@ class Problem:
 
     name: str
     dimension: int
-    batch: Callable[[Vector], Vector] = field(repr=False)
+    batch: Batch = field(repr=False)
     lower: Vector = field(repr=False)
     upper: Vector = field(repr=False)
-    optimum: Vector | None = field(default=None, repr=False)
+    minimizer: Vector | Callable[[], Vector] | None = field(default=None, repr=False)
     minimum: float | None = 0.0
     description: str = ""
     details: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return f(x): a float for one point, an array of k values for a (k, n) batch."""
-        points = np.asarray(x, dtype=np.float64)
+        points = np.ascontiguousarray(x, dtype=np.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != self.dimension:
             raise ValueError(
                 f"{self.name} takes points of {self.dimension} variables: an array of shape "
-                f"({self.dimension},) or (k, {self.dimension}), not {points.shape}"
+                f"({self.dimension},) or (k, {self.dimension}), not {np.shape(x)}"
             )
-        values = self.batch(np.atleast_2d(points))
+        # A diverging search may send any float: it gets inf or nan back, without a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.batch(np.atleast_2d(points))
         return float(values[0]) if points.ndim == 1 else values
 
     @property
     def bounds(self) -> tuple[Vector, Vector]:
         """The default box as a pair (lower, upper)."""
         return self.lower, self.upper
+
+    @property
+    def optimum(self) -> Vector | None:
+        """A minimiser, where it is known."""
+        return self.minimizer() if callable(self.minimizer) else self.minimizer
+
+
+def box(dimension: int, lower: float, upper: float) -> tuple[Vector, Vector]:
+    """Return the box [lower, upper]^dimension as two read-only arrays."""
+    ends = np.full(dimension, lower), np.full(dimension, upper)
+    for end in ends:
+        end.setflags(write=False)
+    return ends

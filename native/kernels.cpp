@@ -1,0 +1,168 @@
+// The kernels, compiled once for every SIMD level into the namespace MMES_LEVEL.
+//
+// N.B. no standard library header with inline functions belongs here: the linker may keep the AVX-512 copy of such a
+// function for all levels.
+#include "kernels.hpp"
+
+#include "noise.hpp"
+
+namespace mmes::MMES_LEVEL {
+namespace {
+
+void words(std::uint32_t* out, std::size_t count, Address at) {
+    alignas(64) std::uint32_t tile[kChunk];
+    for (std::size_t begin = 0; begin < count; begin += kChunk) {
+        philox_chunks(tile, begin / kChunk, begin / kChunk + 1, at);
+        for (std::size_t i = 0; i < kChunk && begin + i < count; ++i) out[begin + i] = tile[i];
+    }
+}
+
+void normals(float* out, std::size_t count, Address at) {
+    alignas(64) float tile[kChunk];
+    for (std::size_t begin = 0; begin < count; begin += kChunk) {
+        fill_noise(tile, begin, kChunk, Noise::normal, at, 0);
+        for (std::size_t i = 0; i < kChunk && begin + i < count; ++i) out[begin + i] = tile[i];
+    }
+}
+
+// Folds x into [lower, upper] like a ray between two mirrors; one mirror where only one bound is finite.
+double reflected(double x, double lower, double upper) {
+    if (x >= lower && x <= upper) return x;
+    const double period = 2.0 * (upper - lower);
+    if (__builtin_isfinite(period)) {
+        if (period == 0.0) return lower;
+        double t = __builtin_fmod(x - lower, period);
+        if (t < 0.0) t += period;
+        x = lower + (2.0 * t <= period ? t : period - t);
+    } else {
+        x = x < lower ? 2.0 * lower - x : 2.0 * upper - x;
+    }
+    x = x < lower ? lower : x;
+    return x > upper ? upper : x;
+}
+
+void confine(double* x, const double* lower, const double* upper, std::size_t count, Box box) {
+    if (box == Box::clip) {
+        for (std::size_t i = 0; i < count; ++i) {
+            const double raised = x[i] < lower[i] ? lower[i] : x[i];
+            x[i] = raised > upper[i] ? upper[i] : raised;
+        }
+    } else if (box == Box::reflect) {
+        for (std::size_t i = 0; i < count; ++i) x[i] = reflected(x[i], lower[i], upper[i]);
+    }
+}
+
+void add_rows(float* __restrict z, const SampleArguments& a, const std::int64_t* rows, const float* factors,
+              std::size_t begin, std::size_t count) {
+    const float* row[4];
+    float factor[4];
+    int held = 0;
+    for (std::size_t k = 0; k < a.used; ++k) {
+        if (rows[k] >= 0) {
+            row[held] = a.archive + static_cast<std::size_t>(rows[k]) * a.n + begin;
+            factor[held++] = factors[k];
+        }
+        if (held == 4) {  // four rows in one pass over z
+            const float *r0 = row[0], *r1 = row[1], *r2 = row[2], *r3 = row[3];
+            const float f0 = factor[0], f1 = factor[1], f2 = factor[2], f3 = factor[3];
+            for (std::size_t i = 0; i < count; ++i)
+                z[i] = fused(f3, r3[i], fused(f2, r2[i], fused(f1, r1[i], fused(f0, r0[i], z[i]))));
+            held = 0;
+        }
+    }
+    for (int k = 0; k < held; ++k) {
+        const float* r = row[k];
+        const float f = factor[k];
+        for (std::size_t i = 0; i < count; ++i) z[i] = fused(f, r[i], z[i]);
+    }
+}
+
+void sample_tile(const SampleArguments& a, std::size_t begin, std::size_t count) {
+    alignas(64) float z[kTile];
+    for (std::size_t draw = 0; draw < a.draws; ++draw) {
+        const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
+        fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+        if (a.scale != nullptr) {
+            const double* __restrict scale = a.scale + begin;
+            for (std::size_t i = 0; i < count; ++i) z[i] *= a.isotropic * static_cast<float>(scale[i]);
+        } else if (a.isotropic != 1.0f) {
+            for (std::size_t i = 0; i < count; ++i) z[i] *= a.isotropic;
+        }
+        if (a.used > 0) add_rows(z, a, a.rows + draw * a.used, a.factors + draw * a.used, begin, count);
+
+        const double* __restrict mean = a.mean + begin;
+        const double sigma = a.sigma;
+        double* __restrict x = a.population + draw * a.n + begin;
+        if (a.draws + draw < a.candidates) {
+            double* __restrict mirror = a.population + (a.draws + draw) * a.n + begin;
+            for (std::size_t i = 0; i < count; ++i) {
+                const double step = sigma * static_cast<double>(z[i]);
+                x[i] = mean[i] + step;
+                mirror[i] = mean[i] - step;
+            }
+            if (a.box != Box::none) confine(mirror, a.lower + begin, a.upper + begin, count, a.box);
+        } else {
+            for (std::size_t i = 0; i < count; ++i) x[i] = mean[i] + sigma * static_cast<double>(z[i]);
+        }
+        if (a.box != Box::none) confine(x, a.lower + begin, a.upper + begin, count, a.box);
+    }
+}
+
+void sample(const SampleArguments& a, std::size_t begin, std::size_t end) {
+    for (; begin < end; begin += kTile) sample_tile(a, begin, end - begin < kTile ? end - begin : kTile);
+}
+
+void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) {
+    alignas(64) double tile[kTile];
+    for (; begin < end; begin += kTile) {
+        const std::size_t count = end - begin < kTile ? end - begin : kTile;
+        for (std::size_t i = 0; i < count; ++i) tile[i] = 0.0;
+        for (std::size_t k = 0; k < a.mu; ++k) {
+            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
+            const double weight = a.weights[k];
+            for (std::size_t i = 0; i < count; ++i) tile[i] = fused(weight, x[i], tile[i]);
+        }
+        double* __restrict mean = a.mean + begin;
+        double* __restrict path = a.path + begin;
+        const double decay = a.decay, gain = a.gain;
+        for (std::size_t i = 0; i < count; ++i) {
+            path[i] = fused(gain, tile[i] - mean[i], decay * path[i]);
+            mean[i] = tile[i];
+        }
+        if (a.archive_row != nullptr) {
+            float* __restrict row = a.archive_row + begin;
+            for (std::size_t i = 0; i < count; ++i) row[i] = static_cast<float>(path[i]);
+        }
+    }
+}
+
+void scale_increments(const ScaleArguments& a, std::size_t begin, std::size_t end) {
+    alignas(64) float z[kTile];
+    alignas(64) double tile[kTile];
+    for (; begin < end; begin += kTile) {
+        const std::size_t count = end - begin < kTile ? end - begin : kTile;
+        for (std::size_t i = 0; i < count; ++i) tile[i] = 0.0;
+        for (std::size_t draw = 0; draw < a.draws; ++draw) {
+            const double weight = a.weights[draw];
+            if (weight == 0.0) continue;
+            const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
+            fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+            for (std::size_t i = 0; i < count; ++i) {
+                const double entry = static_cast<double>(z[i]);
+                tile[i] = fused(weight, entry * entry, tile[i]);
+            }
+        }
+        double* __restrict out = a.increments + begin;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double increment = a.rate * tile[i];
+            const double raised = increment < -a.limit ? -a.limit : increment;
+            out[i] = raised > a.limit ? a.limit : raised;
+        }
+    }
+}
+
+}  // namespace
+
+const KernelTable table = {words, normals, sample, recombine, scale_increments};
+
+}  // namespace mmes::MMES_LEVEL

@@ -1,0 +1,98 @@
+// The kernels of one SIMD level: arrays in, arrays out; no Python, no state, no allocation.
+//
+// Every kernel works on a range of coordinates, so that the caller may hand disjoint ranges to threads; what is computed
+// for a coordinate never depends on the range it came in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mmes {
+
+// Random numbers come in chunks of 64 items: 16 Philox blocks (lanes) of 4 words. Item k is word (k / 16) % 4 of block
+// 16 (k / 64) + k % 16, which lets one SIMD lane work on one block. Must agree with randomness.py.
+constexpr std::size_t kLanes = 16;
+constexpr std::size_t kChunk = 64;
+// Coordinates a kernel works on at a time: small enough for the first-level cache, a multiple of kChunk.
+constexpr std::size_t kTile = 1024;
+
+enum class Noise : int { normal = 0, student = 1, rademacher = 2 };
+enum class Box : int { none = 0, clip = 1, reflect = 2 };
+
+// Where a sequence of random numbers lives in the counter space.
+struct Address {
+    std::uint64_t seed;
+    std::uint32_t stream;
+    std::uint32_t generation;
+    std::uint32_t candidate;
+};
+
+struct SampleArguments {
+    double* population;        // (candidates, n), written
+    std::size_t candidates;    // lambda
+    std::size_t draws;         // h: candidates that are drawn; candidate h + i mirrors draw i
+    std::size_t n;
+    const double* mean;        // (n)
+    double sigma;
+    const double* scale;       // (n) or null: ones
+    const float* archive;      // (m, n) or null
+    std::size_t used;          // rows mixed into each draw
+    const std::int64_t* rows;  // (draws, used): archive rows; a negative one is an empty slot
+    const float* factors;      // (draws, used): factor of each row
+    float isotropic;           // factor of the isotropic part
+    Noise noise;
+    std::uint64_t seed;
+    std::uint32_t generation;
+    std::uint32_t stream;        // isotropic part
+    std::uint32_t angle_stream;  // second uniform of the Student-t noise
+    Box box;
+    const double* lower;  // (n) or null
+    const double* upper;
+};
+
+struct RecombineArguments {
+    const double* population;
+    std::size_t n;
+    const std::int64_t* parents;  // (mu): rows of the population, best first
+    const double* weights;        // (mu)
+    std::size_t mu;
+    double* mean;        // (n), updated
+    double* path;        // (n), updated
+    double decay;        // 1 - c_c
+    double gain;         // sqrt(c_c (2 - c_c) mu_eff) / sigma
+    float* archive_row;  // (n) or null: receives the new path
+};
+
+struct ScaleArguments {
+    double* increments;     // (n), written
+    std::size_t n;
+    const double* weights;  // (draws): selection weight of each draw, mirrored pairs added up
+    std::size_t draws;
+    double rate;   // c_d / 2
+    double limit;  // increments are clipped to +-limit
+    Noise noise;
+    std::uint64_t seed;
+    std::uint32_t generation;
+    std::uint32_t stream;
+    std::uint32_t angle_stream;
+};
+
+struct KernelTable {
+    void (*words)(std::uint32_t* out, std::size_t count, Address at);
+    void (*normals)(float* out, std::size_t count, Address at);
+    void (*sample)(const SampleArguments&, std::size_t begin, std::size_t end);
+    void (*recombine)(const RecombineArguments&, std::size_t begin, std::size_t end);
+    void (*scale_increments)(const ScaleArguments&, std::size_t begin, std::size_t end);
+};
+
+namespace baseline {
+extern const KernelTable table;
+}
+namespace avx2 {
+extern const KernelTable table;
+}
+namespace avx512 {
+extern const KernelTable table;
+}
+
+}  // namespace mmes

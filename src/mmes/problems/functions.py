@@ -1,0 +1,180 @@
+"""The basic problems of the paper: six functions and five of them rotated.
+
+All have minimum 0 and the default box [-5, 5]^n. The rotated ones replace x by R x with an
+orthogonal R that is drawn, on first use, from an explicit seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mmes.problems import base
+from mmes.problems.problem import Batch, Problem, Vector, box
+
+BOX = (-5.0, 5.0)
+CONDITION = 1e6
+
+
+def discus(x: Vector) -> Vector:
+    """Return 1e6 x_1^2 + sum_{i>1} x_i^2."""
+    return CONDITION * x[:, 0] ** 2 + base.sphere(x[:, 1:])
+
+
+def cigar(x: Vector) -> Vector:
+    """Return x_1^2 + 1e6 sum_{i>1} x_i^2."""
+    return x[:, 0] ** 2 + CONDITION * base.sphere(x[:, 1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """sum_i 10^(alpha (i-1)/(n-1)) x_i^2, with the coefficients computed once."""
+
+    weights: Vector
+
+    def __call__(self, x: Vector) -> Vector:
+        """Return the value of each row of x."""
+        return base.elliptic(x, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class DifferentPowers:
+    """sum_i |x_i|^(2 + 4 (i-1)/(n-1)), with the exponents computed once."""
+
+    exponents: Vector
+
+    def __call__(self, x: Vector) -> Vector:
+        """Return the value of each row of x."""
+        terms = np.abs(x)
+        np.power(terms, self.exponents, out=terms)
+        return np.add.reduce(terms, axis=1)
+
+
+@lru_cache(maxsize=1)  # so that copies unpickled for each task of a worker share one matrix
+def rotation_matrix(dimension: int, seed: int) -> Vector:
+    """Return an orthogonal matrix drawn uniformly (Haar measure) from the given seed.
+
+    The Q of a Gaussian matrix's QR decomposition is not uniform as LAPACK returns it: its columns
+    carry the signs of R's diagonal, which the sign correction takes out.
+    """
+    generator = np.random.Generator(np.random.Philox(seed))
+    q, r = np.linalg.qr(generator.standard_normal((dimension, dimension)))
+    q *= np.where(np.diagonal(r) < 0.0, -1.0, 1.0)
+    q.setflags(write=False)
+    return q
+
+
+@dataclass(frozen=True, eq=False)
+class Rotated:
+    """A function of R x; R is drawn at the first evaluation and left out when pickled."""
+
+    function: Batch
+    dimension: int
+    seed: int
+    unrotated_minimizer: Vector
+    _drawn: list[Vector] = field(default_factory=list, repr=False)
+
+    @property
+    def matrix(self) -> Vector:
+        """The rotation R."""
+        if not self._drawn:
+            self._drawn.append(rotation_matrix(self.dimension, self.seed))
+        return self._drawn[0]
+
+    def __call__(self, x: Vector) -> Vector:
+        """Return the value of each row of x."""
+        return self.function(x @ self.matrix.T)
+
+    def minimizer(self) -> Vector:
+        """Return R' times the minimiser of the unrotated function."""
+        return self.unrotated_minimizer @ self.matrix
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_drawn": []}
+
+
+def make(
+    name: str, dimension: int = 1000, *, alpha: float | None = None, seed: int | None = None
+) -> Problem:
+    """Return one of the basic problems.
+
+    Parameters
+    ----------
+    name : str
+        A key of `DESCRIPTIONS`.
+    dimension : int
+        Number of variables.
+    alpha : float, optional
+        Conditioning of the ellipsoids: coefficients run from 1 to 10^alpha. Default 6.
+    seed : int, optional
+        Seed of the rotation of the rotated problems. Default 0.
+    """
+    kind = name.removeprefix("rotated_")
+    smallest = 2 if kind == "rosenbrock" else 1
+    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer):
+        raise TypeError(f"dimension must be an integer of at least {smallest}, not {dimension!r}")
+    n = int(dimension)
+    if n < smallest:
+        raise ValueError(f"{name} needs a dimension of at least {smallest}, not {n}")
+    details: dict[str, Any] = {}
+    if kind == "ellipsoid":
+        details["alpha"] = 6.0 if alpha is None else float(alpha)
+        if not np.isfinite(details["alpha"]):
+            raise ValueError(f"alpha must be a finite number, not {alpha!r}")
+    elif alpha is not None:
+        raise ValueError(f"alpha={alpha!r} belongs to the ellipsoids; {name} has no such option")
+    function, minimizer = _unrotated(kind, n, details.get("alpha", 6.0))
+    if kind != name:
+        rotated = Rotated(function, n, _checked_seed(seed), minimizer)
+        details["seed"] = rotated.seed
+        function, minimizer = rotated, rotated.minimizer
+    elif seed is not None:
+        raise ValueError(f"seed={seed!r} belongs to the rotated problems; {name} has no rotation")
+    lower, upper = box(n, *BOX)
+    return Problem(name, n, function, lower, upper, minimizer, 0.0, DESCRIPTIONS[name], details)
+
+
+def _unrotated(kind: str, n: int, alpha: float) -> tuple[Batch, Vector]:
+    """Return the function and its minimiser."""
+    minimizer = np.full(n, 1.0 if kind == "rosenbrock" else 0.0)
+    minimizer.setflags(write=False)
+    match kind:
+        case "ellipsoid":
+            return Ellipsoid(base.elliptic_weights(n, alpha)), minimizer
+        case "different_powers":
+            return DifferentPowers(2.0 + 4.0 * base.ramp(n)), minimizer
+        case _:
+            return FORMULAS[kind], minimizer
+
+
+def _checked_seed(seed: int | None) -> int:
+    if seed is None:
+        return 0
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a non-negative integer, not {seed!r}")
+    return int(seed)
+
+
+FORMULAS: dict[str, Batch] = {
+    "sphere": base.sphere,
+    "rosenbrock": base.rosenbrock,
+    "discus": discus,
+    "cigar": cigar,
+}
+
+DESCRIPTIONS = {
+    "sphere": "Sum of squares.",
+    "ellipsoid": "Squares with coefficients from 1 to 10^alpha (alpha = 6): ill-conditioned.",
+    "rosenbrock": "A long curved valley; the minimiser is the all-ones vector.",
+    "discus": "One steep direction, 10^6 times the others.",
+    "cigar": "One flat direction, all others 10^6 times steeper.",
+    "different_powers": "Powers from 2 to 6: flatter and flatter near the minimum.",
+    "rotated_ellipsoid": "Ellipsoid in rotated coordinates.",
+    "rotated_rosenbrock": "Rosenbrock's valley in rotated coordinates.",
+    "rotated_discus": "Discus in rotated coordinates.",
+    "rotated_cigar": "Cigar in rotated coordinates.",
+    "rotated_different_powers": "Different powers in rotated coordinates.",
+}

@@ -1,0 +1,102 @@
+"""Every problem by its name: `get`, `names` and a listing for people."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mmes.problems import functions, lsgo2010, lsgo2013
+from mmes.problems.problem import Problem
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the listing.
+
+    Attributes
+    ----------
+    name : str
+        What `get` takes.
+    description : str
+        One sentence.
+    dimension : int or None
+        The number of variables where it is fixed, None where the caller chooses.
+    make : callable
+        Builds the problem from the name and the options.
+    """
+
+    name: str
+    description: str
+    dimension: int | None
+    make: Callable[..., Problem]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the options that `get` takes for this kind of problem."""
+        return tuple(inspect.signature(self.make).parameters)[1:]
+
+
+def entries() -> list[Entry]:
+    """Return the listing: one entry a problem, in the order of the suites."""
+    return list(_table().values())
+
+
+def names() -> list[str]:
+    """Return the names of all problems, in the order of the suites."""
+    return list(_table())
+
+
+def get(name: str, **options: Any) -> Problem:
+    """Return the problem of the given name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`; upper and lower case, spaces, hyphens and underscores are not
+        distinguished.
+    **options
+        ``dimension`` (default 1000) for the basic problems, ``alpha`` for the ellipsoids, ``seed``
+        for the rotated problems, ``strict`` for the CEC functions (NaN outside the box).
+
+    Examples
+    --------
+    >>> get("rotated_cigar", dimension=1000, seed=3).dimension
+    1000
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a problem's name is a string, not {name!r}")
+    table = {_plain(known): entry for known, entry in _table().items()}
+    entry = table.get(_plain(name))
+    if entry is None:
+        near = difflib.get_close_matches(_plain(name), table, n=3, cutoff=0.5)
+        hint = ", ".join(repr(table[plain].name) for plain in near)
+        advice = f"did you mean {hint}?" if near else "mmes.problems.names() lists them all"
+        raise ValueError(f"there is no problem named {name!r}; {advice}")
+    unknown = [option for option in options if option not in entry.options]
+    if unknown:
+        raise TypeError(
+            f"{entry.name} has no option {unknown[0]!r}; it takes {', '.join(entry.options)}"
+        )
+    return entry.make(entry.name, **options)
+
+
+def _table() -> dict[str, Entry]:
+    listed = [
+        *(Entry(name, text, None, functions.make) for name, text in functions.DESCRIPTIONS.items()),
+        *(
+            Entry(name, text, lsgo2010.DIMENSION, lsgo2010.make)
+            for name, text in lsgo2010.DESCRIPTIONS.items()
+        ),
+        *(
+            Entry(name, text, lsgo2013.dimension(name), lsgo2013.make)
+            for name, text in lsgo2013.DESCRIPTIONS.items()
+        ),
+    ]
+    return {entry.name: entry for entry in listed}
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
