@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard native/*.cpp native/*.hpp native/*/*.cpp native/*/*.hpp)
+# An editable install knows the packages of the day it was made.
+PACKAGES := $(shell find src -name __init__.py)
 
 .PHONY: demo test test-all lint bench clean
 .DEFAULT_GOAL := test
@@ -17,7 +19,7 @@ $(VENV)/.tools: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -r $(VENV)/dev-requirements.txt
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.tools CMakeLists.txt $(NATIVE)
+$(VENV)/.installed: $(VENV)/.tools CMakeLists.txt $(NATIVE) $(PACKAGES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps \
 		-C cmake.define.MMES_WERROR=ON -e .
 	touch $@

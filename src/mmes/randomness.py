@@ -113,9 +113,7 @@ def normals(
     return pair.reshape(-1)[:count].astype(np.float32)
 
 
-def student(
-    count: int, seed: int, generation: int = 0, candidate: int = 0
-) -> NDArray[np.float32]:
+def student(count: int, seed: int, generation: int = 0, candidate: int = 0) -> NDArray[np.float32]:
     """Return Student-t numbers with 5 degrees of freedom scaled to unit variance, in float32.
 
     The polar form of Bailey (1994): sqrt(5 (u^(-2/5) - 1)) cos(2 pi v), times sqrt(3/5).

@@ -1,0 +1,1 @@
+"""Evaluation of candidates: from points to values, whatever the objective does."""

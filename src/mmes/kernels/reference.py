@@ -1,0 +1,133 @@
+"""The kernel in numpy: the reading copy, the fallback, and the oracle of the native kernel's tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes import randomness
+from mmes.kernels.protocol import Box, BoxTreatment, Noise, StepLaw, Vector
+from mmes.randomness import Stream
+
+# Increments of log d are clipped to this size, so that one lucky generation cannot ruin a scale.
+SCALE_INCREMENT_LIMIT = 0.25
+
+
+class ReferenceKernel:
+    """The definition of record of every kernel operation, in plain numpy."""
+
+    name = "reference"
+
+    def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
+        """See `Kernel.normals`."""
+        return randomness.normals(count, seed, stream, generation)
+
+    def mixture_draws(
+        self, cumulative: Vector, draws: int, used: int, seed: int, generation: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """See `Kernel.mixture_draws`."""
+        places = np.empty((draws, used), dtype=np.int64)
+        normals = np.empty((draws, used), dtype=np.float32)
+        for i in range(draws):
+            u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, generation, i)
+            places[i] = np.searchsorted(cumulative, u, side="right")
+            normals[i] = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, generation, i)
+        return np.minimum(places, cumulative.size - 1), normals
+
+    def sample(
+        self,
+        population: Vector,
+        draws: int,
+        mean: Vector,
+        sigma: float,
+        archive: NDArray[np.float32] | None,
+        law: StepLaw,
+        box: Box | None,
+        seed: int,
+        generation: int,
+    ) -> None:
+        """See `Kernel.sample`."""
+        candidates, n = population.shape
+        for i in range(draws):
+            z = np.float32(law.isotropic) * isotropic_part(law.noise, n, seed, generation, i)
+            if law.scale is not None:
+                z *= law.scale.astype(np.float32)
+            for row, factor in zip(law.rows[i], law.factors[i], strict=True):
+                if row >= 0 and archive is not None:
+                    z += factor * archive[row]
+            step = sigma * z.astype(np.float64)
+            np.add(mean, step, out=population[i])
+            if draws + i < candidates:
+                np.subtract(mean, step, out=population[draws + i])
+        if box is not None:
+            confine(population, box)
+
+    def recombine(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        path: Vector,
+        decay: float,
+        gain: float,
+        archive_row: NDArray[np.float32] | None,
+    ) -> None:
+        """See `Kernel.recombine`."""
+        new_mean = weights @ population[parents]
+        path *= decay
+        path += gain * (new_mean - mean)
+        mean[:] = new_mean
+        if archive_row is not None:
+            archive_row[:] = path
+
+    def adapt_scale(
+        self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
+    ) -> None:
+        """See `Kernel.adapt_scale`."""
+        signal = np.zeros_like(scale)
+        for i, weight in enumerate(weights):
+            z = isotropic_part(noise, scale.size, seed, generation, i).astype(np.float64)
+            signal += weight * z**2
+        apply_increments(
+            scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
+        )
+
+
+def isotropic_part(
+    noise: Noise, n: int, seed: int, generation: int, draw: int
+) -> NDArray[np.float32]:
+    """Return z_0 of one draw."""
+    if noise is Noise.NORMAL:
+        return randomness.normals(n, seed, Stream.ISOTROPIC, generation, draw)
+    if noise is Noise.STUDENT:
+        return randomness.student(n, seed, generation, draw)
+    return randomness.signs(n, seed, Stream.ISOTROPIC, generation, draw)
+
+
+def apply_increments(scale: Vector, increments: Vector) -> None:
+    """Multiply the scale by exp(increment), less the mean increment: the overall size belongs to sigma."""
+    increments -= increments.mean()
+    scale *= np.exp(increments)
+
+
+def confine(points: Vector, box: Box) -> None:
+    """Bring points into the box, in place: onto its wall (clip), or folded back as between mirrors (reflect)."""
+    if box.treatment is BoxTreatment.REFLECT:
+        with np.errstate(invalid="ignore", over="ignore"):
+            _reflect(points, box.lower, box.upper)
+    np.clip(points, box.lower, box.upper, out=points)
+
+
+def _reflect(points: Vector, lower: Vector, upper: Vector) -> None:
+    period = 2.0 * (upper - lower)
+    for x in points:
+        outside = ~((x >= lower) & (x <= upper))
+        if not outside.any():
+            continue
+        at, low, high, span = x[outside], lower[outside], upper[outside], period[outside]
+        t = np.fmod(at - low, np.where(span > 0, span, 1.0))
+        t += np.where(t < 0, span, 0.0)
+        folded = np.where(span > 0, low + np.where(2.0 * t <= span, t, span - t), low)
+        mirrored = np.where(at < low, 2.0 * low - at, 2.0 * high - at)
+        x[outside] = np.where(np.isfinite(span), folded, mirrored)

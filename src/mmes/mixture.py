@@ -1,0 +1,160 @@
+"""The sampling law of MMES as a thing of its own: the mixture P_m and the Gaussian P_a that it approximates.
+
+With stored directions q_1 (oldest) .. q_m (newest) and a rate c_a, the target is P_a = N(0, C_a),
+
+    C_a = (1 - c_a)^m I + c_a sum_j (1 - c_a)^(m-j) q_j q_j',
+
+and the mixture draws l directions with replacement, direction j with probability alpha_j,
+
+    z = sqrt(1 - gamma) z_0 + sqrt(gamma / l) sum_k z_k q_{i_k},   gamma = 1 - (1 - c_a)^m,
+
+at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th moments differ by O(1/l).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmes import randomness
+from mmes.randomness import Stream
+
+Vector = NDArray[np.float64]
+
+
+def directed_share(c_a: float, m: int) -> float:
+    """Return gamma = 1 - (1 - c_a)^m, the share of the variance that lies along the stored directions."""
+    return -math.expm1(m * math.log1p(-c_a))
+
+
+def age_probabilities(c_a: float, m: int) -> Vector:
+    """Return the probability of each age: entry 0 belongs to the newest direction, entry m - 1 to the oldest.
+
+    This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken modulo m.
+    """
+    return c_a * np.exp(np.arange(m) * math.log1p(-c_a)) / directed_share(c_a, m)
+
+
+def cumulative_ages(c_a: float, m: int) -> Vector:
+    """Return the cumulative law of the ages, ending at exactly 1, for inversion."""
+    cumulative = -np.expm1(np.arange(1, m + 1) * math.log1p(-c_a)) / directed_share(c_a, m)
+    cumulative[-1] = 1.0
+    return cumulative
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """The covariance C_a as a linear operator: `isotropic` * I + sum_j weights_j q_j q_j'.
+
+    Supports ``C @ v`` and ``C @ V`` in O(n m); `dense` makes the matrix.
+    """
+
+    isotropic: float
+    weights: Vector
+    directions: Vector
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, n) of the matrix it stands for."""
+        n = self.directions.shape[1]
+        return n, n
+
+    def __matmul__(self, v: ArrayLike) -> Vector:
+        v = np.asarray(v, dtype=np.float64)
+        weighted = (self.weights * (self.directions @ v).T).T
+        return self.isotropic * v + self.directions.T @ weighted
+
+    def dense(self) -> Vector:
+        """Return the (n, n) matrix."""
+        return self @ np.eye(self.shape[0])
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The law P_m of one MMES step before scaling by sigma.
+
+    Parameters
+    ----------
+    directions : array_like, shape (m, n)
+        q_1 .. q_m, oldest first.
+    c_a : float
+        Rate, in (0, 1).
+    mixing : int
+        Mixing strength l, at least 1.
+    """
+
+    directions: Vector
+    c_a: float
+    mixing: int
+
+    def __init__(self, directions: ArrayLike, c_a: float, mixing: int = 4):
+        q = np.array(directions, dtype=np.float64)
+        if q.ndim != 2 or q.size == 0 or not np.isfinite(q).all():
+            raise ValueError(
+                f"directions must be a finite (m, n) array with m, n >= 1, not one of shape {q.shape}"
+            )
+        if not 0 < c_a < 1:
+            raise ValueError(f"c_a must lie strictly between 0 and 1, not {c_a!r}")
+        if mixing != int(mixing) or mixing < 1:
+            raise ValueError(f"mixing must be an integer >= 1, not {mixing!r}")
+        object.__setattr__(self, "directions", q)
+        object.__setattr__(self, "c_a", float(c_a))
+        object.__setattr__(self, "mixing", int(mixing))
+
+    @property
+    def gamma(self) -> float:
+        """The share gamma of the variance along the directions."""
+        return directed_share(self.c_a, self.directions.shape[0])
+
+    @property
+    def probabilities(self) -> Vector:
+        """alpha_1 .. alpha_m: the probability that a draw takes each direction, oldest first."""
+        return age_probabilities(self.c_a, self.directions.shape[0])[::-1]
+
+    def covariance(self) -> Covariance:
+        """Return C_a, the covariance of P_m for every l and of P_a."""
+        return Covariance(1.0 - self.gamma, self.gamma * self.probabilities, self.directions)
+
+    def moment_generating_function(self, t: ArrayLike) -> float:
+        """Return E exp(t'z)."""
+        t = np.asarray(t, dtype=np.float64)
+        along = self.gamma * (self.directions @ t) ** 2 / (2 * self.mixing)
+        inner = float(self.probabilities @ np.exp(along))
+        return math.exp((1.0 - self.gamma) * float(t @ t) / 2) * inner**self.mixing
+
+    def excess_kurtosis(self, v: ArrayLike) -> float:
+        """Return the excess kurtosis of v'z; it does not depend on the length of v, and is never negative."""
+        v = np.asarray(v, dtype=np.float64)
+        length = float(np.linalg.norm(v))
+        if length == 0:
+            raise ValueError("v must not be zero: a direction is needed")
+        alpha = self.probabilities
+        d = (1.0 - self.gamma) + self.gamma * (self.directions @ (v / length)) ** 2
+        return 3.0 / self.mixing * (float(alpha @ d**2) / float(alpha @ d) ** 2 - 1.0)
+
+    def sample(self, count: int, seed: int = 0) -> Vector:
+        """Return `count` independent draws of z, shape (count, n); the same seed gives the same draws."""
+        return self._draw(count, seed, self.mixing, exact=False)
+
+    def sample_target(self, count: int, seed: int = 0) -> Vector:
+        """Return `count` independent draws of the Gaussian target P_a, at cost O(n m) each."""
+        return self._draw(count, seed, self.directions.shape[0], exact=True)
+
+    def _draw(self, count: int, seed: int, used: int, exact: bool) -> Vector:
+        m, n = self.directions.shape
+        cumulative = cumulative_ages(self.c_a, m)
+        out = np.empty((count, n))
+        for i in range(count):
+            z = randomness.normals(n, seed, Stream.ISOTROPIC, 0, i).astype(np.float64)
+            factors = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, 0, i).astype(np.float64)
+            if exact:
+                along = (np.sqrt(self.probabilities) * factors) @ self.directions
+            else:
+                u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, 0, i)
+                ages = np.minimum(np.searchsorted(cumulative, u, side="right"), m - 1)
+                along = factors @ self.directions[m - 1 - ages] / math.sqrt(self.mixing)
+            out[i] = math.sqrt(1.0 - self.gamma) * z + math.sqrt(self.gamma) * along
+        return out

@@ -1,0 +1,133 @@
+"""Options: each declared once, with its name, symbol, type, range, default and text.
+
+Validation, the command line's flags and the reference tables of the documentation are derived from these declarations.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a strategy or of `minimize`.
+
+    Attributes
+    ----------
+    name : str
+        The keyword.
+    kind : type
+        ``int``, ``float``, ``bool`` or ``str``.
+    text : str
+        What it does, in one sentence.
+    default : object
+        The default value; None where it follows from others by the formula in `default_text`.
+    symbol : str
+        The paper's symbol, if it has one.
+    default_text : str
+        The default as documentation shows it, where that is a formula.
+    low, high : float or None
+        The range of a number.
+    low_open, high_open : bool
+        Whether the end itself is excluded.
+    choices : tuple of str
+        Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
+    """
+
+    name: str
+    kind: type
+    text: str
+    default: Any = None
+    symbol: str = ""
+    default_text: str = ""
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, in words, for messages and documentation."""
+        words = " or ".join(f"'{choice}'" for choice in self.choices)
+        if self.kind is bool:
+            return "True or False"
+        if self.kind is str:
+            return words or "a string"
+        noun = "an integer" if self.kind is int else "a finite number"
+        low = "" if self.low is None else f"{'>' if self.low_open else '>='} {self.low:g}"
+        high = "" if self.high is None else f"{'<' if self.high_open else '<='} {self.high:g}"
+        bounds = " and ".join(part for part in (low, high) if part)
+        number = f"{noun} {bounds}".strip()
+        return f"{number}, or {words}" if words else number
+
+    def check(self, value: Any) -> Any:
+        """Return the value as its type, or raise TypeError or ValueError with a sentence."""
+        if value is None and (self.default is None or self.default_text):
+            return None
+        if isinstance(value, str) and self.kind is not bool:
+            if value in self.choices or (self.kind is str and not self.choices):
+                return value
+            raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
+        if self.kind is bool and isinstance(value, bool | np.bool_):
+            return bool(value)
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+        if self.kind in (bool, str) or not is_number:
+            raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}")
+        if self.kind is int and not isinstance(value, numbers.Integral):
+            if not float(value).is_integer():
+                raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
+            value = int(value)  # 1e6 is how people write a budget
+        number = int(value) if self.kind is int else float(value)
+        if not self._inside(number):
+            raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
+        return number
+
+    def _inside(self, number: float) -> bool:
+        if self.kind is float and not math.isfinite(number):
+            return False
+        above = self.low is None or number > self.low or (number == self.low and not self.low_open)
+        below = (
+            self.high is None or number < self.high or (number == self.high and not self.high_open)
+        )
+        return above and below
+
+
+def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Return all options of a table with the given values checked and the defaults filled in.
+
+    Raises
+    ------
+    TypeError
+        If an unknown option is given (the message suggests the nearest) or a value has the wrong type.
+    ValueError
+        If a value is out of its range.
+    """
+    options = {option.name: option for option in table}
+    for name in given:
+        if name not in options:
+            raise TypeError(f"{owner} has no option {name!r}{suggestion(name, options)}")
+    return {
+        name: option.check(given[name]) if name in given else option.default
+        for name, option in options.items()
+    }
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return '; did you mean ...?' for the nearest known name, or a list of all if none is near."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; it knows {', '.join(sorted(known))}" if known else ""
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r} (a {type(value).__name__})"

@@ -1,0 +1,141 @@
+"""Checking what a search starts from: the start point, the mutation strength, the scales and the bounds."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+
+def checked_point(x0: Any, name: str = "x0") -> Vector:
+    """Return a private float64 copy of a start point: one-dimensional, not empty, finite."""
+    array = _real_array(x0, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one entry a variable, not of shape {array.shape}"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; at least one variable is needed")
+    copy = np.array(array, dtype=np.float64)
+    bad = ~np.isfinite(copy)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{name} must be finite, but {name}[{at}] is {copy[at]}")
+    return copy
+
+
+def checked_sigma(sigma0: Any) -> float:
+    """Return the start mutation strength: a finite number above 0."""
+    if isinstance(sigma0, bool | np.bool_) or not isinstance(sigma0, numbers.Real):
+        kind = type(sigma0).__name__
+        hint = "; one size a variable goes into scale=" if hasattr(sigma0, "__len__") else ""
+        raise TypeError(f"sigma0 must be a finite number > 0, not {sigma0!r} (a {kind}){hint}")
+    sigma = float(sigma0)
+    if not (math.isfinite(sigma) and sigma > 0):
+        raise ValueError(f"sigma0 must be a finite number > 0, not {sigma0!r}")
+    return sigma
+
+
+def checked_scale(scale: Any, n: int) -> Vector | None:
+    """Return one positive scale a variable, or None if none were given."""
+    if scale is None:
+        return None
+    array = np.array(_real_array(scale, "scale"), dtype=np.float64)
+    if array.shape != (n,):
+        raise ValueError(f"scale must have one entry a variable, shape ({n},), not {array.shape}")
+    bad = ~(np.isfinite(array) & (array > 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"scale must be finite and > 0, but scale[{at}] is {array[at]}")
+    return array
+
+
+def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
+    """Return (lower, upper), one entry a variable each, or None if there are no bounds.
+
+    Taken are a tuple (lower, upper) of numbers or arrays, a list or array of n pairs (low, high) where None stands for
+    no bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries mean no bound.
+
+    Parameters
+    ----------
+    bounds : object
+        What the user gave.
+    n : int or None
+        Number of variables; None takes it from the bounds themselves.
+    """
+    if bounds is None:
+        return None
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        bounds = (bounds.lb, bounds.ub)
+    if isinstance(bounds, tuple) and len(bounds) == 2:
+        sides = [_side(bounds[0], -np.inf), _side(bounds[1], np.inf)]
+    else:
+        try:
+            pairs = [(low, high) for low, high in bounds]
+        except (TypeError, ValueError):
+            raise ValueError(
+                "bounds must be a tuple (lower, upper) or a list of one pair (low, high) a variable, "
+                f"not {_short(bounds)}"
+            ) from None
+        sides = [
+            _side([pair[0] for pair in pairs], -np.inf),
+            _side([pair[1] for pair in pairs], np.inf),
+        ]
+    if n is None:
+        n = max(side.size for side in sides)
+        if all(side.ndim == 0 for side in sides):
+            raise ValueError(
+                "without x0 the bounds must tell the number of variables: give an array for a side"
+            )
+    for side, word in zip(sides, ("lower", "upper"), strict=True):
+        if side.ndim > 1 or (side.ndim == 1 and side.size != n):
+            raise ValueError(
+                f"the {word} bounds must be one number or {n} of them, one a variable, "
+                f"not of shape {side.shape}"
+            )
+    lower, upper = (np.ascontiguousarray(np.broadcast_to(side, (n,))) for side in sides)
+    bad = ~(lower <= upper)  # also true for NaN
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(
+            f"a lower bound must not exceed the upper one, but variable {at} has [{lower[at]}, {upper[at]}]"
+        )
+    return lower, upper
+
+
+def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") -> None:
+    """Raise ValueError if a start point lies outside the box."""
+    outside = (x < lower) | (x > upper)
+    if outside.any():
+        at = int(outside.argmax())
+        raise ValueError(
+            f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} is outside [{lower[at]}, {upper[at]}]"
+        )
+
+
+def _side(values: Any, missing: float) -> Vector:
+    if values is None:
+        values = missing
+    elif isinstance(values, list):
+        values = [missing if value is None else value for value in values]
+    return np.asarray(_real_array(values, "bounds"), dtype=np.float64)
+
+
+def _real_array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, not {_short(values)}")
+    return array
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} (a {type(value).__name__})"

@@ -1,0 +1,452 @@
+"""The ask/tell shell around a search algorithm: bookkeeping, failures, the best point, stopping, state."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmes import memory
+from mmes.errors import TellError
+from mmes.evaluate.outcome import as_values
+from mmes.kernels import Box, choose_kernel
+from mmes.kernels.protocol import BoxTreatment
+from mmes.options import Option, validated
+from mmes.randomness import SEED_LIMIT, fresh_seed
+from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.stopping import Stagnation, StopReason
+from mmes.strategies.protocol import Search, Setup, Vector
+from mmes.strategies.recombination import rank
+
+FAILURES_IN_A_ROW = 10
+
+COMMON_OPTIONS = (
+    Option(
+        "seed",
+        int,
+        "Seed of all random numbers; None takes a fresh one, which the result records.",
+        default_text="fresh",
+        low=0,
+        high=SEED_LIMIT - 1,
+    ),
+    Option(
+        "bounds_handling",
+        str,
+        "How candidates are brought into the bounds: clipped onto the wall, or reflected at it.",
+        default="clip",
+        choices=("clip", "reflect"),
+    ),
+    Option(
+        "sigma_min",
+        float,
+        "Stop when the mutation strength falls below this.",
+        default_text="1e-20 sigma0",
+        low=0,
+    ),
+    Option(
+        "sigma_max",
+        float,
+        "Stop when the mutation strength exceeds this.",
+        default_text="1e20 sigma0",
+        low=0,
+        low_open=True,
+    ),
+    Option(
+        "stagnation_window",
+        int,
+        "Generations over which the best value must improve; 'off' never stops for stagnation.",
+        default_text="n",
+        low=1,
+        choices=("off",),
+    ),
+    Option(
+        "stagnation_tolerance",
+        float,
+        "Relative improvement a generation below which a run counts as stagnated.",
+        default=1e-8,
+        low=0,
+    ),
+    Option(
+        "kernel",
+        str,
+        "Native (C++) or reference (numpy) kernel; 'auto' takes the best there is.",
+        default="auto",
+        choices=("auto", "native", "reference"),
+    ),
+    Option(
+        "threads",
+        int,
+        "Threads of the native kernel; no result depends on it.",
+        default_text="1, or all cores for large generations",
+        low=1,
+    ),
+)
+
+
+class AskTell:
+    """A strategy to be asked for candidates and told their values.
+
+    Parameters
+    ----------
+    x0 : array_like
+        Start point; copied.
+    sigma0 : float
+        Start mutation strength: the typical distance, along one variable, at which improvements are expected.
+    bounds : tuple, list or None
+        (lower, upper), or one pair a variable. No candidate ever lies outside.
+    scale : array_like or None
+        Typical size of each variable, where they differ; sigma0 multiplies it.
+    **options
+        The options of all strategies and of this one; see `option_table`.
+
+    Notes
+    -----
+    Candidates are a pure function of the seed, the state and the generation: asking again gives the same array, and
+    what was lost can be rebuilt.
+    """
+
+    name: ClassVar[str]
+    search_type: ClassVar[type[Search]]
+
+    def __init__(
+        self,
+        x0: ArrayLike,
+        sigma0: float,
+        *,
+        bounds: Any = None,
+        scale: ArrayLike | None = None,
+        **options: Any,
+    ):
+        chosen = validated(self.option_table(), options, type(self).__name__)
+        sigma = checked_sigma(sigma0)
+        n = np.size(x0)  # type: ignore[arg-type]  # whatever x0 is, it is checked below
+        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+        own = {option.name for option in self.search_type.options}
+        planned, self.planned_bytes = self.search_type.planned(
+            max(n, 1), {name: chosen[name] for name in own}, usable
+        )
+        chosen |= planned
+        mean = checked_point(x0)
+        box = self._make_box(bounds, mean, chosen["bounds_handling"])
+        if chosen["seed"] is None:
+            chosen["seed"] = fresh_seed()
+        self.seed: int = chosen["seed"]
+        self.options: dict[str, Any] = chosen
+        self.sigma0 = sigma
+        self.box = box
+        self.kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        self._search = self.search_type(
+            Setup(mean, sigma, checked_scale(scale, mean.size), box, self.kernel, self.seed),
+            planned,
+        )
+        self.generation = 0
+        self.evaluations = 0
+        self.failed_evaluations = 0
+        self._failures_in_a_row = 0
+        self._unbounded = False
+        self._best_x = mean.copy()
+        self._best_value = math.inf
+        window = chosen["stagnation_window"]
+        self._stagnation = (
+            None
+            if window == "off"
+            else Stagnation(window or mean.size, chosen["stagnation_tolerance"])
+        )
+        self._buffers = _Buffers()
+        self._population: Vector | None = None
+        self._pending: Vector = np.empty(0)
+        self._told: NDArray[np.bool_] = np.empty(0, dtype=bool)
+        self._lock = threading.Lock()
+
+    # -- what a user reads -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def option_table(cls) -> tuple[Option, ...]:
+        """Return all options: those of every strategy, then the algorithm's own."""
+        return COMMON_OPTIONS + cls.search_type.options
+
+    @property
+    def dimension(self) -> int:
+        """Number of variables n."""
+        return self._search.mean.size
+
+    @property
+    def population_size(self) -> int:
+        """Candidates a generation, lambda; the first generation may have the start point as one more row."""
+        return self._search.population_size
+
+    @property
+    def mean(self) -> Vector:
+        """The centre of the search, read-only."""
+        return _read_only(self._search.mean)
+
+    @property
+    def sigma(self) -> float:
+        """The mutation strength."""
+        return self._search.sigma
+
+    @property
+    def best_value(self) -> float:
+        """The best value told so far; inf before the first finite one."""
+        return self._with_pending()[0]
+
+    @property
+    def best_x(self) -> Vector:
+        """The point of the best value told so far (the start point before the first), read-only."""
+        return _read_only(self._with_pending()[1])
+
+    # -- ask and tell ----------------------------------------------------------------------------------------------
+
+    def ask(self) -> Vector:
+        """Return the candidates of this generation, a read-only array with one candidate a row.
+
+        There are `population_size` rows; in the very first generation of a strategy that needs the start point's value
+        there is one more, the start point itself, before them. Asking again before telling gives the same array.
+        """
+        with self._alone("ask"):
+            if self._population is None:
+                extra = self._extra_rows()
+                population = self._buffers.take(self.population_size + extra, self.dimension)
+                if extra:
+                    population[0] = self._search.mean
+                self._search.sample(population[extra:], self.generation)
+                self._population = population
+                self._pending = np.full(population.shape[0], math.nan)
+                self._told = np.zeros(population.shape[0], dtype=bool)
+            return _read_only(self._population)
+
+    def tell(self, values: Any, index: ArrayLike | None = None) -> None:
+        """Take in values of the candidates that `ask` returned; the update happens when all have come.
+
+        Parameters
+        ----------
+        values : array_like
+            One value a candidate; NaN marks a failed evaluation and ranks last.
+        index : array_like of int, optional
+            The rows that the values belong to, if they come in parts; by default all rows in order.
+
+        Raises
+        ------
+        TellError
+            If nothing was asked, the number of values is wrong, or a row is unknown or was told before. The state is
+            unchanged.
+        """
+        with self._alone("tell"):
+            if self._population is None:
+                raise TellError(
+                    "there is nothing to tell: call ask() first, and tell each generation once"
+                )
+            rows = self._checked_rows(index)
+            try:
+                numbers = as_values(values, rows.size)
+            except ValueError as error:
+                raise TellError(str(error)) from None
+            self._pending[rows] = numbers
+            self._told[rows] = True
+            if self._told.all():
+                self._complete()
+
+    def skip(self) -> None:
+        """Give up the asked generation: its values are lost and it will be asked again, the same candidates."""
+        with self._alone("skip"):
+            self._population = None
+
+    def stop(
+        self, target: float | None = None, max_evaluations: int | None = None
+    ) -> StopReason | None:
+        """Return why the search should end, or None to go on.
+
+        Parameters
+        ----------
+        target : float, optional
+            Stop when a value at or below this was seen.
+        max_evaluations : int, optional
+            Stop when the next generation would exceed this many evaluations.
+        """
+        options = self.options
+        low, high = options["sigma_min"], options["sigma_max"]
+        low = 1e-20 * self.sigma0 if low is None else low
+        high = min(1e20 * self.sigma0, 1e280) if high is None else high
+        if target is not None and self.best_value <= target:
+            return StopReason.TARGET_REACHED
+        if self._unbounded:
+            return StopReason.UNBOUNDED
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
+            return StopReason.ALL_FAILED
+        if not self.sigma >= low:
+            return StopReason.SIGMA_TOO_SMALL
+        if not self.sigma <= high:
+            return StopReason.SIGMA_TOO_LARGE
+        if self._stagnation is not None and self._stagnation.stagnated:
+            return StopReason.STAGNATED
+        rows = self.population_size + self._extra_rows()
+        if max_evaluations is not None and self.evaluations + rows > max_evaluations:
+            return StopReason.MAX_EVALUATIONS
+        return None
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def state(self, copy: bool = True) -> dict[str, Any]:
+        """Return the state after the last completed generation: a dict of JSON-able entries and one of arrays.
+
+        Parameters
+        ----------
+        copy : bool
+            Whether the arrays are copied; without, they change with the next `tell`.
+        """
+        arrays = {f"search/{name}": array for name, array in self._search.arrays().items()}
+        arrays["best_x"] = self._best_x
+        if self.box is not None:
+            arrays["lower"], arrays["upper"] = self.box.lower, self.box.upper
+        if self._stagnation is not None:
+            arrays["improvements"] = self._stagnation.array()
+        return {
+            "strategy": self.name,
+            "options": dict(self.options),
+            "sigma0": self.sigma0,
+            "generation": self.generation,
+            "evaluations": self.evaluations,
+            "failed_evaluations": self.failed_evaluations,
+            "failures_in_a_row": self._failures_in_a_row,
+            "unbounded": self._unbounded,
+            "best_value": self._best_value,
+            "search": self._search.scalars(),
+            "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: dict[str, Any], *, kernel: str = "auto", threads: int | None = None
+    ) -> Self:
+        """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
+
+        Kernel and threads may differ from those of the run that the state was taken from.
+        """
+        if state["strategy"] != cls.name:
+            raise ValueError(
+                f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
+            )
+        arrays = state["arrays"]
+        bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
+        options = state["options"] | {"kernel": kernel, "threads": threads}
+        made = cls(arrays["search/mean"], state["sigma0"], bounds=bounds, **options)
+        made._search.restore(
+            state["search"],
+            {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
+        )
+        made.generation = state["generation"]
+        made.evaluations = state["evaluations"]
+        made.failed_evaluations = state["failed_evaluations"]
+        made._failures_in_a_row = state["failures_in_a_row"]
+        made._unbounded = state["unbounded"]
+        made._best_value = state["best_value"]
+        made._best_x = np.array(arrays["best_x"], dtype=np.float64)
+        if made._stagnation is not None:
+            made._stagnation.restore(made.generation, arrays["improvements"])
+        return made
+
+    # -- inner works -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
+        sides = checked_bounds(bounds, mean.size)
+        if sides is None:
+            return None
+        checked_inside(mean, *sides)
+        return Box(*sides, BoxTreatment[handling.upper()])
+
+    def _extra_rows(self) -> int:
+        return int(self.generation == 0 and self._search.needs_start_value)
+
+    def _checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
+        count = self._told.size
+        if index is None:
+            rows = np.arange(count)
+        else:
+            rows = np.atleast_1d(np.asarray(index))
+            if rows.ndim != 1 or rows.dtype.kind not in "iu":
+                raise TellError(f"index must list rows as integers, not {index!r}")
+            if rows.size and (rows.min() < 0 or rows.max() >= count):
+                raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
+            if np.unique(rows).size != rows.size:
+                raise TellError(f"index names a row twice: {index!r}")
+        again = self._told[rows]
+        if again.any():
+            raise TellError(f"row {int(rows[again.argmax()])} was told before")
+        return rows
+
+    def _complete(self) -> None:
+        population, values = self._population, self._pending
+        assert population is not None  # told only after asking
+        self._best_value, self._best_x = self._with_pending()
+        extra = self._extra_rows()
+        # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
+        ranked = np.where(np.isnan(values), np.inf, values)
+        if extra:
+            self._search.start(float(ranked[0]))
+        self.failed_evaluations += int(np.isnan(values).sum())
+        self._unbounded = self._unbounded or bool(np.isneginf(values).any())
+        if np.isposinf(ranked[extra:]).all():
+            self._failures_in_a_row += (
+                1  # no information: the state stays, the next generation is another draw
+            )
+        else:
+            self._failures_in_a_row = 0
+            self._search.update(
+                population[extra:], rank(values[extra:]), ranked[extra:], self.generation
+            )
+        self.generation += 1
+        self.evaluations += values.size
+        self._population = None
+        self._told = np.empty(0, dtype=bool)
+        if self._stagnation is not None:
+            self._stagnation.observe(self.generation, self._best_value)
+
+    def _with_pending(self) -> tuple[float, Vector]:
+        """Return the best value and point, those of a generation still being told included."""
+        if self._population is not None and self._told.any():
+            values = np.where(np.isnan(self._pending), np.inf, self._pending)
+            best = int(values.argmin())
+            if values[best] < self._best_value:
+                return float(values[best]), self._population[best].copy()
+        return self._best_value, self._best_x
+
+    @contextmanager
+    def _alone(self, verb: str) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(f"{verb}: another thread is using this optimizer")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+class _Buffers:
+    """Memory for populations, used again as soon as nobody else holds it.
+
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept must not change.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Vector] = []
+
+    def take(self, rows: int, columns: int) -> Vector:
+        for buffer in self._held:
+            # Three references: this list, the loop variable and the call's argument.
+            if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
+                return buffer
+        buffer = np.empty((rows, columns))
+        self._held = [*self._held[-1:], buffer]
+        return buffer
+
+
+def _read_only(array: Vector) -> Vector:
+    view = array.view()
+    view.flags.writeable = False
+    return view

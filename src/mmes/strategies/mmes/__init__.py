@@ -1,0 +1,7 @@
+"""MMES: Mixture Model based Evolution Strategy (He, Zheng, Zhou 2021)."""
+
+from mmes.strategies.mmes.parameters import OPTIONS, Parameters
+from mmes.strategies.mmes.state import Archive, State
+from mmes.strategies.mmes.strategy import MMES
+
+__all__ = ["MMES", "OPTIONS", "Archive", "Parameters", "State"]

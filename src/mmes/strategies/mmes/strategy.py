@@ -1,0 +1,149 @@
+"""MMES behind the protocol of a search algorithm, and the public ask/tell class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import ReducedArchiveWarning
+from mmes.memory import in_words
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.mmes import generation as algorithm
+from mmes.strategies.mmes.mixture import StepMixer
+from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
+from mmes.strategies.mmes.state import Archive, State
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import default_population_size
+
+# Mean, path, best point, start point and one in passing, all float64.
+_VECTORS = 5
+# With fewer directions than this MMES is hardly itself; better to say that memory does not suffice.
+_SMALLEST_ARCHIVE = 10
+
+
+class MMESSearch:
+    """MMES: parameters, state and the two halves of a generation."""
+
+    options: ClassVar = OPTIONS
+    needs_start_value: ClassVar = True
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        archive_size = options["archive_size"] or default_archive_size(n)
+        self.parameters = Parameters.from_options(n, options, archive_size)
+        self.population_size = self.parameters.population_size
+        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._mixer = StepMixer(self.parameters, setup.kernel, setup.seed)
+        scale = setup.scale
+        if scale is None and self.parameters.c_d is not None:
+            scale = np.ones(n)
+        self.state = State(
+            mean=setup.mean,
+            sigma=setup.sigma,
+            path=np.zeros(n),
+            archive=Archive.empty(archive_size, n),
+            previous=np.full(self.parameters.mu, np.inf),
+            scale=scale,
+        )
+
+    @property
+    def mean(self) -> Vector:
+        """The centre m."""
+        return self.state.mean
+
+    @property
+    def sigma(self) -> float:
+        """The mutation strength."""
+        return self.state.sigma
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`: the archive gives way, down to ten directions."""
+        population = 8 * n * (options["population_size"] or default_population_size(n))
+        vectors = 8 * n * (_VECTORS + 2 * (options["scaling"] == "adaptive"))
+        wanted = options["archive_size"] or default_archive_size(n)
+        needed = population + vectors + 4 * n * wanted
+        if needed <= available:
+            return options, needed
+        fitting = max(available - population - vectors, 0) // (4 * n)
+        if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
+            warnings.warn(
+                f"the default archive of m = {wanted} directions of {n} variables takes "
+                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: m is reduced to {fitting}",
+                ReducedArchiveWarning,
+                stacklevel=2,
+            )
+            reduced = options | {"archive_size": int(fitting)}
+            return reduced, population + vectors + 4 * n * fitting
+        advice = (
+            f"archive_size={fitting} would fit"
+            if fitting >= 1
+            else f"no archive fits: the population of {population // (8 * n)} candidates alone takes "
+            f"{in_words(population)}; a smaller population_size may help"
+        )
+        raise MemoryError(
+            f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
+            f"({in_words(4 * n * wanted)}), but {in_words(available)} are usable; {advice}"
+        )
+
+    def start(self, value: float) -> None:
+        """Before the first generation, all previous values are f(m_0)."""
+        self.state.previous = np.full(self.parameters.mu, value)
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """See `Search.sample`."""
+        algorithm.sample(
+            population,
+            self.state,
+            self.parameters,
+            self._mixer,
+            self._kernel,
+            self._box,
+            self._seed,
+            generation,
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """See `Search.update`."""
+        algorithm.update(
+            population,
+            ranking,
+            values,
+            self.state,
+            self.parameters,
+            self._kernel,
+            self._seed,
+            generation,
+        )
+
+    def scalars(self) -> dict[str, Any]:
+        """See `Search.scalars`."""
+        return self.state.scalars()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """See `Search.arrays`."""
+        return self.state.arrays()
+
+    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """See `Search.restore`."""
+        self.state = State.restored(scalars, arrays, self.parameters.archive_size)
+
+
+class MMES(AskTell):
+    """Mixture Model based Evolution Strategy, to be asked for candidates and told their values.
+
+    >>> es = MMES(np.zeros(100), 1.0, seed=1)
+    >>> while not es.stop(target=1e-8):
+    ...     X = es.ask()
+    ...     es.tell([float(x @ x) for x in X])
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `MMES.option_table()`.
+    """
+
+    name = "mmes"
+    search_type = MMESSearch

@@ -1,0 +1,106 @@
+"""What a search algorithm must offer so that the ask/tell shell, and with it `minimize`, can drive it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import Box, Kernel
+from mmes.options import Option
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The start of a search: all that is not an option of the algorithm.
+
+    Attributes
+    ----------
+    mean : ndarray
+        The start point, the algorithm's own copy.
+    sigma : float
+        The start mutation strength.
+    scale : ndarray or None
+        Typical size of each variable, relative to sigma; None stands for ones.
+    box : Box or None
+        The bounds and how candidates are brought inside.
+    kernel : Kernel
+        The operations on vectors.
+    seed : int
+        The seed of all its random numbers.
+    """
+
+    mean: Vector
+    sigma: float
+    scale: Vector | None
+    box: Box | None
+    kernel: Kernel
+    seed: int
+
+
+class Search(Protocol):
+    """A search algorithm: samples a generation, takes in its ranking. Deterministic given the values it is told.
+
+    The shell (`AskTell`) looks after everything else: bookkeeping, partial tells, failures, the best point, stopping.
+    """
+
+    options: ClassVar[tuple[Option, ...]]
+    """The algorithm's option table."""
+    needs_start_value: ClassVar[bool]
+    """Whether f(start point) is evaluated in the first generation, as one more row."""
+
+    population_size: int
+    """Candidates a generation, lambda."""
+
+    def __init__(self, setup: Setup, options: dict[str, Any]): ...
+
+    @property
+    def mean(self) -> Vector:
+        """The centre of the search."""
+        ...
+
+    @property
+    def sigma(self) -> float:
+        """The mutation strength."""
+        ...
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """Return the options, reduced if need be to what fits into `available` bytes, and the bytes needed.
+
+        Raises
+        ------
+        MemoryError
+            If the search cannot fit; names the array, the bytes and what would fit.
+        """
+        ...
+
+    def start(self, value: float) -> None:
+        """Take in f(start point); called once, before the first update, if `needs_start_value`."""
+        ...
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """Fill the (lambda, n) population; the same generation always gives the same candidates."""
+        ...
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation: `values` by candidate (no NaN), `ranking` from best to worst."""
+        ...
+
+    def scalars(self) -> dict[str, Any]:
+        """Return the numbers and words of the state, fit for JSON."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state, not copied."""
+        ...
+
+    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        ...

@@ -1,0 +1,29 @@
+"""Population size, recombination weights and the ranking: what all the strategies share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def default_population_size(n: int) -> int:
+    """Return lambda = 4 + floor(3 ln n)."""
+    return 4 + math.floor(3 * math.log(n))
+
+
+def log_weights(mu: int) -> NDArray[np.float64]:
+    """Return w_1 .. w_mu, proportional to ln(mu + 1/2) - ln i, with sum 1."""
+    raw = math.log(mu + 0.5) - np.log(np.arange(1, mu + 1))
+    return raw / raw.sum()
+
+
+def effective_size(weights: NDArray[np.float64]) -> float:
+    """Return mu_eff = 1 / sum w_i^2."""
+    return float(1.0 / (weights @ weights))
+
+
+def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the candidates from best to worst: ties by index, +inf after all numbers, NaN last."""
+    return np.argsort(values, kind="stable")
