@@ -6,7 +6,16 @@ case in which projecting changes nothing and retracting is addition.
 
 from mmes.manifolds.euclidean import Euclidean
 from mmes.manifolds.orthonormal import Grassmann, Stiefel
-from mmes.manifolds.protocol import Manifold, NormalSource
+from mmes.manifolds.protocol import Manifold, NormalSource, manifold_from
 from mmes.manifolds.spheres import Oblique, Sphere
 
-__all__ = ["Euclidean", "Grassmann", "Manifold", "NormalSource", "Oblique", "Sphere", "Stiefel"]
+__all__ = [
+    "Euclidean",
+    "Grassmann",
+    "Manifold",
+    "NormalSource",
+    "Oblique",
+    "Sphere",
+    "Stiefel",
+    "manifold_from",
+]

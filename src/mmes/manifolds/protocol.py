@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -120,6 +121,10 @@ class Manifold(ABC):
             )
         return self.nearest_point(array)
 
+    def description(self) -> dict[str, Any]:
+        """Return what `manifold_from` makes an equal manifold of, fit for JSON."""
+        return {"kind": type(self).__name__, "shape": list(self.shape)}
+
     def _constraint(self) -> str:
         """Say in a few words what makes an array a point."""
         return "its constraint"
@@ -134,3 +139,23 @@ class Manifold(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.shape))
+
+
+def manifold_from(description: Mapping[str, Any]) -> Manifold:
+    """Return the manifold of a `Manifold.description`; a class of your own must be imported."""
+    kinds = {kind.__name__: kind for kind in _descendants(Manifold)}
+    try:
+        kind, shape = kinds[description["kind"]], description["shape"]
+    except KeyError as missing:
+        raise ValueError(
+            f"{dict(description)!r} does not describe a manifold: {missing} is not known; "
+            f"kinds are {', '.join(sorted(kinds))}"
+        ) from None
+    return kind(*shape)
+
+
+def _descendants(kind: type[Manifold]) -> Iterator[type[Manifold]]:
+    for child in kind.__subclasses__():
+        if not child.__name__.startswith("_"):
+            yield child
+        yield from _descendants(child)

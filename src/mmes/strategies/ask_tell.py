@@ -17,6 +17,8 @@ from mmes.errors import TellError
 from mmes.evaluate.outcome import as_values
 from mmes.kernels import Box, choose_kernel
 from mmes.kernels.protocol import BoxTreatment
+from mmes.manifolds import Manifold, manifold_from
+from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
 from mmes.randomness import SEED_LIMIT, fresh_seed
 from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
@@ -102,6 +104,9 @@ class AskTell:
         (lower, upper), or one pair a variable. No candidate ever lies outside.
     scale : array_like or None
         Typical size of each variable, where they differ; sigma0 multiplies it.
+    manifold : Manifold or None
+        The space to search, for strategies that know manifolds. Points then have its shape, x0 as well as the
+        candidates; bounds and scales do not go with it.
     **options
         The options of all strategies and of this one; see `option_table`.
 
@@ -113,6 +118,8 @@ class AskTell:
 
     name: ClassVar[str]
     search_type: ClassVar[type[Search]]
+    on_manifolds: ClassVar[bool] = False
+    """Whether the strategy takes a manifold: all it does with vectors goes through the kernel."""
 
     def __init__(
         self,
@@ -121,6 +128,7 @@ class AskTell:
         *,
         bounds: Any = None,
         scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
         **options: Any,
     ):
         chosen = validated(self.option_table(), options, type(self).__name__)
@@ -132,7 +140,7 @@ class AskTell:
             max(n, 1), {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
-        mean = checked_point(x0)
+        mean = checked_point(x0) if manifold is None else self._checked_on(manifold, x0, bounds, scale)
         box = self._make_box(bounds, mean, chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
@@ -140,11 +148,12 @@ class AskTell:
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
         self.box = box
-        self.kernel = choose_kernel(chosen["kernel"], chosen["threads"])
-        self._search = self.search_type(
-            Setup(mean, sigma, checked_scale(scale, mean.size), box, self.kernel, self.seed),
-            planned,
-        )
+        self.manifold = manifold
+        flat_kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
+        scales = checked_scale(scale, mean.size)
+        setup = Setup(mean, sigma, scales, box, self.kernel, self.seed, manifold)
+        self._search = self.search_type(setup, planned)
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
@@ -156,7 +165,7 @@ class AskTell:
         self._stagnation = (
             None
             if window == "off"
-            else Stagnation(window or mean.size, chosen["stagnation_tolerance"])
+            else Stagnation(window or setup.degrees_of_freedom, chosen["stagnation_tolerance"])
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
@@ -184,7 +193,7 @@ class AskTell:
     @property
     def mean(self) -> Vector:
         """The centre of the search, read-only."""
-        return _read_only(self._search.mean)
+        return self._shown(self._search.mean)
 
     @property
     def sigma(self) -> float:
@@ -199,7 +208,7 @@ class AskTell:
     @property
     def best_x(self) -> Vector:
         """The point of the best value told so far (the start point before the first), read-only."""
-        return _read_only(self._with_pending()[1])
+        return self._shown(self._with_pending()[1])
 
     # -- ask and tell ----------------------------------------------------------------------------------------------
 
@@ -219,7 +228,7 @@ class AskTell:
                 self._population = population
                 self._pending = np.full(population.shape[0], math.nan)
                 self._told = np.zeros(population.shape[0], dtype=bool)
-            return _read_only(self._population)
+            return self._shown(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the candidates that `ask` returned; the update happens when all have come.
@@ -308,6 +317,7 @@ class AskTell:
             arrays["improvements"] = self._stagnation.array()
         return {
             "strategy": self.name,
+            "manifold": None if self.manifold is None else self.manifold.description(),
             "options": dict(self.options),
             "sigma0": self.sigma0,
             "generation": self.generation,
@@ -335,7 +345,9 @@ class AskTell:
         arrays = state["arrays"]
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         options = state["options"] | {"kernel": kernel, "threads": threads}
-        made = cls(arrays["search/mean"], state["sigma0"], bounds=bounds, **options)
+        manifold = manifold_from(state["manifold"]) if state.get("manifold") else None
+        mean = arrays["search/mean"] if manifold is None else arrays["search/mean"].reshape(manifold.shape)
+        made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         made._search.restore(
             state["search"],
             {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
@@ -352,6 +364,23 @@ class AskTell:
         return made
 
     # -- inner works -----------------------------------------------------------------------------------------------
+
+    def _shown(self, flat: Vector) -> Vector:
+        """Return points as users see them: read-only, in the shape of the manifold."""
+        shape = () if self.manifold is None else self.manifold.shape
+        return _read_only(flat.reshape(*flat.shape[:-1], *shape) if shape else flat)
+
+    @classmethod
+    def _checked_on(cls, manifold: Manifold, x0: ArrayLike, bounds: Any, scale: Any) -> Vector:
+        """Return a start point on a manifold, written out entry by entry."""
+        if not isinstance(manifold, Manifold):
+            raise TypeError(f"manifold must be one of mmes.manifolds, not {manifold!r}")
+        if not cls.on_manifolds:
+            raise ValueError(f"{cls.__name__} does not search manifolds; MMES does")
+        for name, value in (("bounds", bounds), ("scale", scale)):
+            if value is not None:
+                raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
+        return manifold.point(x0, "x0").ravel()
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
