@@ -108,7 +108,7 @@ def test_without_sparsity_the_smallest_eigenvalues_are_found():
 def test_one_column_and_a_diagonal_matrix_give_a_coordinate_axis(manifold):
     weights = np.array([5.0, 3.0, 2.0, 0.5, 4.0, 6.0, 7.0, 8.0, 9.0])
     start = manifold.random_point(np.random.default_rng(3))
-    es = MMES(start, 1.0, manifold=manifold, seed=3, sigma_min=1e-8)
+    es = MMES(start, 1.0, manifold=manifold, seed=3, sigma_min=1e-8, stagnation_window="off")
     while not es.stop(max_evaluations=30_000):
         X = es.ask()
         es.tell((X.reshape(len(X), 9) ** 2) @ weights)
@@ -120,7 +120,7 @@ def test_stiefel_finds_a_frame_in_order():
     rng = np.random.default_rng(4)
     matrix = np.diag(np.arange(1.0, 9.0))
     manifold = Stiefel(8, 3)
-    es = MMES(manifold.random_point(rng), 1.0, manifold=manifold, seed=5, sigma_min=1e-8)
+    es = MMES(manifold.random_point(rng), 1.0, manifold=manifold, seed=5, sigma_min=1e-8, stagnation_window="off")
     while not es.stop(max_evaluations=40_000):
         X = es.ask()
         es.tell(np.einsum("snk,nm,smk,k->s", X, matrix, X, [3.0, 2.0, 1.0]))

@@ -2,5 +2,6 @@
 
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import MMES, RiemannianMMES
+from mmes.strategies.registry import STRATEGIES, get_strategy
 
-__all__ = ["MMES", "AskTell", "RiemannianMMES"]
+__all__ = ["MMES", "STRATEGIES", "AskTell", "RiemannianMMES", "get_strategy"]
