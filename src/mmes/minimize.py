@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from mmes.errors import FailedEvaluationWarning
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
+from mmes.manifolds import Manifold
 from mmes.observe import History, Progress
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
@@ -75,6 +76,7 @@ def minimize(
     *,
     bounds: Any = None,
     scale: ArrayLike | None = None,
+    manifold: Manifold | None = None,
     strategy: str | type[AskTell] = "mmes",
     callback: Callable[[Progress], Any] | None = None,
     catch: tuple[type[BaseException], ...] = (),
@@ -97,6 +99,9 @@ def minimize(
         objective is never evaluated outside.
     scale : array_like, optional
         Typical size of each variable, where they have different units.
+    manifold : Manifold, optional
+        The space to search, one of `mmes.manifolds`. Points have its shape: x0, what the objective is given (with
+        ``vectorized=True`` k of them, stacked), and the result. x0 may be left out: the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`.
     callback : callable, optional
@@ -125,6 +130,7 @@ def minimize(
         sigma0,
         bounds=bounds,
         scale=scale,
+        manifold=manifold,
         strategy=strategy,
         callback=callback,
         catch=catch,
@@ -146,6 +152,7 @@ class Run:
         *,
         bounds: Any = None,
         scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
         strategy: str | type[AskTell] = "mmes",
         callback: Callable[[Progress], Any] | None = None,
         catch: tuple[type[BaseException], ...] = (),
@@ -169,6 +176,7 @@ class Run:
         self.seed: int = chosen["seed"]
         self._options = chosen
         self._callback = callback
+        self._manifold = manifold
         self._place_start(x0, sigma0, bounds, scale)
         self._evaluator = self._make_evaluator(fun, catch)
         self._stop_requested = threading.Event()
@@ -273,10 +281,11 @@ class Run:
             options = restart_options(options, self._first_population_size, start)
         reach = self._sigma0 if self._scale is None else self._sigma0 * self._scale
         return self._strategy_type(
-            start_point(self._x0, reach, self._box, self.seed, start),
+            start_point(self._x0, reach, self._box, self.seed, start, self._manifold),
             self._sigma0,
             bounds=self._box,
             scale=self._scale,
+            manifold=self._manifold,
             **options | {"seed": start_seed(self.seed, start)},
         )
 
@@ -348,6 +357,9 @@ class Run:
     # -- what the user gave ----------------------------------------------------------------------------------------
 
     def _place_start(self, x0: Any, sigma0: Any, bounds: Any, scale: Any) -> None:
+        if self._manifold is not None:
+            self._place_on_manifold(self._manifold, x0, sigma0, bounds, scale)
+            return
         point = None if x0 is None else checked_point(x0)
         box = checked_bounds(bounds, None if point is None else point.size)
         finite = box is not None and all(np.isfinite(side).all() for side in box)
@@ -372,6 +384,16 @@ class Run:
                 self._scale = np.where(width > 0, width / typical, 1.0)
         else:
             raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
+
+    def _place_on_manifold(
+        self, manifold: Manifold, x0: Any, sigma0: Any, bounds: Any, scale: Any
+    ) -> None:
+        self._strategy_type.check_manifold(manifold, bounds, scale)
+        if sigma0 is None:
+            raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
+        self._x0 = None if x0 is None else manifold.point(x0, "x0")
+        self._box = self._scale = None
+        self._sigma0 = checked_sigma(sigma0)
 
     def _make_evaluator(
         self, fun: Callable[[Any], Any], catch: tuple[type[BaseException], ...]

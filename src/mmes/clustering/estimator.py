@@ -22,8 +22,8 @@ except ImportError as error:
 from mmes.clustering.graphs import (
     neighbour_affinity,
     normalized_laplacian,
-    paper_affinity,
     pairwise_distances,
+    paper_affinity,
 )
 from mmes.clustering.objective import Array
 from mmes.clustering.solve import Protocol, sparse_basis

@@ -25,7 +25,7 @@ import numpy as np
 from mmes.clustering.competitors import smoothed_trust_region, subgradient_trust_region
 from mmes.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
 from mmes.clustering.published import PaperCell, paper_betas, paper_table
-from mmes.clustering.solve import Protocol, sparse_basis
+from mmes.clustering.solve import PAPER_PROTOCOL, Protocol, sparse_basis
 from mmes.manifolds import Grassmann
 
 METHODS = ("mmes", "gsc", "smoothed")
@@ -42,7 +42,7 @@ class Task:
     beta: float
     method: str
     seed: int
-    protocol: Protocol = Protocol()
+    protocol: Protocol = PAPER_PROTOCOL
     mat_file: str | None = None
 
     @property
@@ -132,7 +132,9 @@ class Store:
             except (ValueError, TypeError, KeyError):
                 if number == len(lines):
                     continue
-                raise ValueError(f"{self.path}, line {number}: not a run of this experiment") from None
+                raise ValueError(
+                    f"{self.path}, line {number}: not a run of this experiment"
+                ) from None
         return runs
 
     def add(self, run: Run) -> None:
@@ -143,7 +145,7 @@ class Store:
             file.write((json.dumps(asdict(run)) + "\n").encode())
 
     @staticmethod
-    def _drop_torn_line(file) -> None:  # noqa: ANN001
+    def _drop_torn_line(file) -> None:
         file.seek(0)
         content = file.read()
         if content and not content.endswith(b"\n"):

@@ -59,3 +59,85 @@ class Protocol:
 
 def _is_integer(value: object, low: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
+
+
+PAPER_PROTOCOL = Protocol()
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best subspace of all searches.
+
+    Attributes
+    ----------
+    basis : ndarray
+        Orthonormal basis U of it, (N_s, N_c).
+    value : float
+        Its objective value.
+    evaluations : int
+        Evaluations spent, over all searches.
+    searches : int
+        How many there were.
+    """
+
+    basis: Array
+    value: float
+    evaluations: int
+    searches: int
+
+
+def sparse_basis(
+    laplacian: ArrayLike,
+    n_clusters: int,
+    beta: float,
+    *,
+    seed: int,
+    protocol: Protocol = PAPER_PROTOCOL,
+) -> Solution:
+    """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces.
+
+    Parameters
+    ----------
+    laplacian : array-like
+        Symmetric matrix L, (N_s, N_s).
+    n_clusters : int
+        Dimension N_c of the subspace.
+    beta : float
+        Weight of the sparsity.
+    seed : int
+        Seed of the random start and of the search; restarts take seeds derived from it.
+    protocol : Protocol
+        How to search; the paper's experiment when not given.
+    """
+    objective = SparseSpectralObjective(laplacian, beta)
+    manifold = Grassmann(len(objective.laplacian), n_clusters)
+    spend_all = protocol.restarts == "budget"
+    searches = evaluations = 0
+    best = None
+    while True:
+        search_seed = seed if searches == 0 else child_seed(seed, searches)
+        left = protocol.max_evaluations - evaluations if spend_all else protocol.max_evaluations
+        result = minimize(
+            objective,
+            _start(objective.laplacian, manifold, protocol.init, search_seed),
+            FIRST_SIGMA[protocol.init],
+            manifold=manifold,
+            vectorized=True,
+            seed=search_seed,
+            max_evaluations=left,
+            sigma_min=protocol.min_sigma,
+            mirrored=protocol.mirrored,
+            stagnation_window="off",
+        )
+        searches, evaluations = searches + 1, evaluations + result.nfev
+        if best is None or result.fun < best.fun:
+            best = result
+        spent = evaluations >= protocol.max_evaluations
+        if spent if spend_all else searches > int(protocol.restarts):
+            return Solution(best.x, best.fun, evaluations, searches)
+
+
+def _start(laplacian: Array, manifold: Grassmann, init: str, seed: int) -> Array:
+    if init == "spectral":
+        return spectral_basis(laplacian, manifold.k)
+    return manifold.random_point(np.random.default_rng(seed))

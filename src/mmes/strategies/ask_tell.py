@@ -140,7 +140,11 @@ class AskTell:
             max(n, 1), {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
-        mean = checked_point(x0) if manifold is None else self._checked_on(manifold, x0, bounds, scale)
+        if manifold is None:
+            mean = checked_point(x0)
+        else:
+            self.check_manifold(manifold, bounds, scale)
+            mean = manifold.point(x0, "x0").ravel()
         box = self._make_box(bounds, mean, chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
@@ -179,6 +183,17 @@ class AskTell:
     def option_table(cls) -> tuple[Option, ...]:
         """Return all options: those of every strategy, then the algorithm's own."""
         return COMMON_OPTIONS + cls.search_type.options
+
+    @classmethod
+    def check_manifold(cls, manifold: Manifold, bounds: Any = None, scale: Any = None) -> None:
+        """Raise TypeError or ValueError if this strategy cannot search that manifold, with these bounds and scales."""
+        if not isinstance(manifold, Manifold):
+            raise TypeError(f"manifold must be one of mmes.manifolds, not {manifold!r}")
+        if not cls.on_manifolds:
+            raise ValueError(f"the strategy {cls.name!r} does not search manifolds; 'mmes' does")
+        for name, value in (("bounds", bounds), ("scale", scale)):
+            if value is not None:
+                raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
 
     @property
     def dimension(self) -> int:
@@ -346,7 +361,11 @@ class AskTell:
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         options = state["options"] | {"kernel": kernel, "threads": threads}
         manifold = manifold_from(state["manifold"]) if state.get("manifold") else None
-        mean = arrays["search/mean"] if manifold is None else arrays["search/mean"].reshape(manifold.shape)
+        mean = (
+            arrays["search/mean"]
+            if manifold is None
+            else arrays["search/mean"].reshape(manifold.shape)
+        )
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         made._search.restore(
             state["search"],
@@ -369,18 +388,6 @@ class AskTell:
         """Return points as users see them: read-only, in the shape of the manifold."""
         shape = () if self.manifold is None else self.manifold.shape
         return _read_only(flat.reshape(*flat.shape[:-1], *shape) if shape else flat)
-
-    @classmethod
-    def _checked_on(cls, manifold: Manifold, x0: ArrayLike, bounds: Any, scale: Any) -> Vector:
-        """Return a start point on a manifold, written out entry by entry."""
-        if not isinstance(manifold, Manifold):
-            raise TypeError(f"manifold must be one of mmes.manifolds, not {manifold!r}")
-        if not cls.on_manifolds:
-            raise ValueError(f"{cls.__name__} does not search manifolds; MMES does")
-        for name, value in (("bounds", bounds), ("scale", scale)):
-            if value is not None:
-                raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
-        return manifold.point(x0, "x0").ravel()
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
