@@ -1,4 +1,4 @@
-"""The sampling law of MMES as a thing of its own: the mixture P_m and the Gaussian P_a that it approximates.
+"""The sampling law of MMES: the mixture P_m and the Gaussian P_a that it approximates.
 
 With stored directions q_1 (oldest) .. q_m (newest) and a rate c_a, the target is P_a = N(0, C_a),
 
@@ -8,7 +8,8 @@ and the mixture draws l directions with replacement, direction j with probabilit
 
     z = sqrt(1 - gamma) z_0 + sqrt(gamma / l) sum_k z_k q_{i_k},   gamma = 1 - (1 - c_a)^m,
 
-at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th moments differ by O(1/l).
+at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th
+moments differ by O(1/l).
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ Vector = NDArray[np.float64]
 
 
 def directed_share(c_a: float, m: int) -> float:
-    """Return gamma = 1 - (1 - c_a)^m, the share of the variance that lies along the stored directions."""
+    """Return gamma = 1 - (1 - c_a)^m, the share of the variance along the stored directions."""
     return -math.expm1(m * math.log1p(-c_a))
 
 
 def age_probabilities(c_a: float, m: int) -> Vector:
-    """Return the probability of each age: entry 0 belongs to the newest direction, entry m - 1 to the oldest.
+    """Return the probability of each age, from the newest direction (age 0) to the oldest.
 
-    This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken modulo m.
+    This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken
+    modulo m.
     """
     return c_a * np.exp(np.arange(m) * math.log1p(-c_a)) / directed_share(c_a, m)
 
@@ -94,7 +96,8 @@ class Mixture:
         q = np.array(directions, dtype=np.float64)
         if q.ndim != 2 or q.size == 0 or not np.isfinite(q).all():
             raise ValueError(
-                f"directions must be a finite (m, n) array with m, n >= 1, not one of shape {q.shape}"
+                "directions must be a finite (m, n) array with m, n >= 1, "
+                f"not one of shape {q.shape}"
             )
         if not 0 < c_a < 1:
             raise ValueError(f"c_a must lie strictly between 0 and 1, not {c_a!r}")
@@ -126,7 +129,7 @@ class Mixture:
         return math.exp((1.0 - self.gamma) * float(t @ t) / 2) * inner**self.mixing
 
     def excess_kurtosis(self, v: ArrayLike) -> float:
-        """Return the excess kurtosis of v'z; it does not depend on the length of v, and is never negative."""
+        """Return the excess kurtosis of v'z, never negative; the length of v is no matter."""
         v = np.asarray(v, dtype=np.float64)
         length = float(np.linalg.norm(v))
         if length == 0:
@@ -136,7 +139,7 @@ class Mixture:
         return 3.0 / self.mixing * (float(alpha @ d**2) / float(alpha @ d) ** 2 - 1.0)
 
     def sample(self, count: int, seed: int = 0) -> Vector:
-        """Return `count` independent draws of z, shape (count, n); the same seed gives the same draws."""
+        """Return `count` independent draws of z, shape (count, n), fixed by the seed."""
         return self._draw(count, seed, self.mixing, exact=False)
 
     def sample_target(self, count: int, seed: int = 0) -> Vector:

@@ -17,7 +17,7 @@ RESTARTABLE = (StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
 
 
 def start_seed(seed: int, start: int) -> int:
-    """Return the seed of a start: the run's own for the first, an independent one for each restart."""
+    """Return the seed of a start: the run's own first, an independent one at each restart."""
     return seed if start == 0 else randomness.child_seed(seed, start)
 
 
@@ -29,10 +29,11 @@ def start_point(
     start: int,
     manifold: Manifold | None = None,
 ) -> NDArray[np.float64]:
-    """Return where a start begins: on a manifold at a random point, unless it is the first and x0 was given.
+    """Return where a start begins.
 
-    Else the first begins at x0 where one was given. All others begin uniformly in the box where it is finite; where it is not,
-    normally distributed around x0 with standard deviation `reach` (sigma0 times the scale), brought into the box.
+    The first begins at x0 where one was given. All others begin uniformly in the box where it is
+    finite; where it is not, normally distributed around x0 with standard deviation `reach` (sigma0
+    times the scale), brought into the box. On a manifold they begin at a random point.
     """
     if start == 0 and x0 is not None:
         return x0
@@ -63,7 +64,7 @@ class _StartNormals:
 
 
 def restart_options(options: dict[str, Any], population_size: int, start: int) -> dict[str, Any]:
-    """Return the options of a start: lambda and the damping doubled as often as there were restarts.
+    """Return the options of a start: lambda and the damping doubled at every restart.
 
     `population_size` is that of the first start.
     """

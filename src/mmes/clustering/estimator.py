@@ -144,7 +144,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
         self._check_parameters()
         if self.affinity == "precomputed" and issparse(X):
             X = X.toarray()
-        samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        samples: Any = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if len(samples) <= self.n_clusters:
             raise ValueError(
                 f"n_clusters is {self.n_clusters}; with n_samples={len(samples)} it must be less "
@@ -167,7 +167,8 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
         self.embedding_ = solution.basis
         self.objective_ = solution.value
         self.n_evaluations_ = solution.evaluations
-        k_means = KMeans(self.n_clusters, n_init=self.n_init, random_state=random)
+        starts: Any = self.n_init
+        k_means = KMeans(self.n_clusters, n_init=starts, random_state=random)
         self.labels_ = k_means.fit(self.embedding_).labels_
         return self
 

@@ -340,11 +340,13 @@ def _tasks(given: argparse.Namespace) -> list[Task]:
         max_evaluations=given.max_evaluations,
         restarts="budget" if given.restarts == "budget" else int(given.restarts),
     )
-    sets = given.sets or known
+    sets: list[str] = given.sets or known
     seeds = range(given.first_seed, given.first_seed + given.runs)
     return [
         Task(name, beta, method, seed, protocol, files.get(name))
-        for seed, name, beta, method in product(seeds, sets, given.betas, given.methods)
+        for seed in seeds
+        for name in sets
+        for beta, method in product(given.betas, given.methods)
     ]
 
 

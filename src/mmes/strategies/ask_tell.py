@@ -1,4 +1,4 @@
-"""The ask/tell shell around a search algorithm: bookkeeping, failures, the best point, stopping, state."""
+"""The ask/tell shell around a search: bookkeeping, failures, best point, stopping, state."""
 
 from __future__ import annotations
 
@@ -99,21 +99,22 @@ class AskTell:
     x0 : array_like
         Start point; copied.
     sigma0 : float
-        Start mutation strength: the typical distance, along one variable, at which improvements are expected.
+        Start mutation strength: the typical distance, along one variable, at which improvements are
+        expected.
     bounds : tuple, list or None
         (lower, upper), or one pair a variable. No candidate ever lies outside.
     scale : array_like or None
         Typical size of each variable, where they differ; sigma0 multiplies it.
     manifold : Manifold or None
-        The space to search, for strategies that know manifolds. Points then have its shape, x0 as well as the
-        candidates; bounds and scales do not go with it.
+        The space to search, for strategies that know manifolds. Points then have its shape, x0 as
+        well as the candidates; bounds and scales do not go with it.
     **options
         The options of all strategies and of this one; see `option_table`.
 
     Notes
     -----
-    Candidates are a pure function of the seed, the state and the generation: asking again gives the same array, and
-    what was lost can be rebuilt.
+    Candidates are a pure function of the seed, the state and the generation: asking again gives the
+    same array, and what was lost can be rebuilt.
     """
 
     name: ClassVar[str]
@@ -177,7 +178,7 @@ class AskTell:
         self._told: NDArray[np.bool_] = np.empty(0, dtype=bool)
         self._lock = threading.Lock()
 
-    # -- what a user reads -----------------------------------------------------------------------------------------
+    # What a user reads
 
     @classmethod
     def option_table(cls) -> tuple[Option, ...]:
@@ -186,7 +187,7 @@ class AskTell:
 
     @classmethod
     def check_manifold(cls, manifold: Manifold, bounds: Any = None, scale: Any = None) -> None:
-        """Raise TypeError or ValueError if this strategy cannot search that manifold, with these bounds and scales."""
+        """Raise TypeError or ValueError if this strategy cannot search that manifold."""
         if not isinstance(manifold, Manifold):
             raise TypeError(f"manifold must be one of mmes.manifolds, not {manifold!r}")
         if not cls.on_manifolds:
@@ -202,7 +203,7 @@ class AskTell:
 
     @property
     def population_size(self) -> int:
-        """Candidates a generation, lambda; the first generation may have the start point as one more row."""
+        """Candidates a generation, lambda, besides the start point in the first one."""
         return self._search.population_size
 
     @property
@@ -225,13 +226,14 @@ class AskTell:
         """The point of the best value told so far (the start point before the first), read-only."""
         return self._shown(self._with_pending()[1])
 
-    # -- ask and tell ----------------------------------------------------------------------------------------------
+    # Ask and tell
 
     def ask(self) -> Vector:
         """Return the candidates of this generation, a read-only array with one candidate a row.
 
-        There are `population_size` rows; in the very first generation of a strategy that needs the start point's value
-        there is one more, the start point itself, before them. Asking again before telling gives the same array.
+        There are `population_size` rows; in the very first generation of a strategy that needs the
+        start point's value there is one more, the start point itself, before them. Asking again
+        before telling gives the same array.
         """
         with self._alone("ask"):
             if self._population is None:
@@ -246,7 +248,7 @@ class AskTell:
             return self._shown(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
-        """Take in values of the candidates that `ask` returned; the update happens when all have come.
+        """Take in values of the asked candidates; the update happens when all have come.
 
         Parameters
         ----------
@@ -258,8 +260,8 @@ class AskTell:
         Raises
         ------
         TellError
-            If nothing was asked, the number of values is wrong, or a row is unknown or was told before. The state is
-            unchanged.
+            If nothing was asked, the number of values is wrong, or a row is unknown or was told
+            before. The state is unchanged.
         """
         with self._alone("tell"):
             if self._population is None:
@@ -277,7 +279,7 @@ class AskTell:
                 self._complete()
 
     def skip(self) -> None:
-        """Give up the asked generation: its values are lost and it will be asked again, the same candidates."""
+        """Give up the asked generation: the next `ask` gives the same candidates again."""
         with self._alone("skip"):
             self._population = None
 
@@ -314,10 +316,10 @@ class AskTell:
             return StopReason.MAX_EVALUATIONS
         return None
 
-    # -- state -----------------------------------------------------------------------------------------------------
+    # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """Return the state after the last completed generation: a dict of JSON-able entries and one of arrays.
+        """Return the state after the last completed generation: JSON-able entries, and arrays.
 
         Parameters
         ----------
@@ -382,7 +384,7 @@ class AskTell:
             made._stagnation.restore(made.generation, arrays["improvements"])
         return made
 
-    # -- inner works -----------------------------------------------------------------------------------------------
+    # Inner works
 
     def _shown(self, flat: Vector) -> Vector:
         """Return points as users see them: read-only, in the shape of the manifold."""
@@ -466,7 +468,8 @@ class AskTell:
 class _Buffers:
     """Memory for populations, used again as soon as nobody else holds it.
 
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept must not change.
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
+    must not change.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,8 @@ def get_strategy(strategy: Any) -> type[AskTell]:
         return strategy
     if not isinstance(strategy, str):
         raise TypeError(
-            f"strategy must be a name or a strategy class, not {strategy!r} (a {type(strategy).__name__})"
+            "strategy must be a name or a strategy class, "
+            f"not {strategy!r} (a {type(strategy).__name__})"
         )
     if strategy not in STRATEGIES:
         raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy, STRATEGIES)}")

@@ -77,7 +77,8 @@ class MMESSearch:
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
             warnings.warn(
                 f"the default archive of m = {wanted} directions of {n} variables takes "
-                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: m is reduced to {fitting}",
+                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: "
+                f"m is reduced to {fitting}",
                 ReducedArchiveWarning,
                 stacklevel=2,
             )
@@ -86,8 +87,8 @@ class MMESSearch:
         advice = (
             f"archive_size={fitting} would fit"
             if fitting >= 1
-            else f"no archive fits: the population of {population // (8 * n)} candidates alone takes "
-            f"{in_words(population)}; a smaller population_size may help"
+            else f"no archive fits: the population of {population // (8 * n)} candidates alone "
+            f"takes {in_words(population)}; a smaller population_size may help"
         )
         raise MemoryError(
             f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
@@ -147,7 +148,8 @@ class MMES(AskTell):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `MMES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `MMES.option_table()`.
     """
 
     name = "mmes"
@@ -156,13 +158,13 @@ class MMES(AskTell):
 
 
 class RiemannianMMES(MMES):
-    """MMES on a manifold: the same generation, with a kernel that projects, retracts and transports.
+    """MMES on a manifold: the same generation, with a kernel that projects and retracts.
 
     >>> es = RiemannianMMES(U0, 1.0, manifold=Grassmann(100, 3), seed=1)
     >>> U = es.ask()  # (lambda, 100, 3)
 
-    Parameters and methods are those of `MMES`, which takes a manifold as well; here it must be given. States of the two
-    are the same.
+    Parameters and methods are those of `MMES`, which takes a manifold as well; here it must be
+    given. States of the two are the same.
     """
 
     def __init__(self, x0: ArrayLike, sigma0: float, *, manifold: Manifold, **options: Any):
