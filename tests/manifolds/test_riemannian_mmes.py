@@ -76,7 +76,7 @@ def test_the_mean_stays_on_the_manifold_for_thousands_of_generations():
 
 
 def test_selection_without_information_has_no_drift():
-    # Constant f: ties go by index, so the parents are the first draws, which are independent, and the
+    # Constant f: ties go by index, so the parents are the first draws, which are independent. The
     # weighted step has expectation 0 and variance (1 - gamma) / mu_eff in every direction. Over
     # 400 seeds each of its 8 entries has a mean that is, in units of its standard error, nearly
     # standard normal: |z| > 5.5 for one of them has a probability below 1e-6. The standard

@@ -338,7 +338,7 @@ def _tasks(given: argparse.Namespace) -> list[Task]:
     protocol = Protocol(
         init=given.init,
         max_evaluations=given.max_evaluations,
-        restarts="budget" if given.restarts == "budget" else int(given.restarts),
+        restarts=_restarts(given.restarts),
     )
     sets: list[str] = given.sets or known
     seeds = range(given.first_seed, given.first_seed + given.runs)
@@ -348,6 +348,15 @@ def _tasks(given: argparse.Namespace) -> list[Task]:
         for name in sets
         for beta, method in product(given.betas, given.methods)
     ]
+
+
+def _restarts(text: str) -> int | str:
+    if text == "budget":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--restarts takes a number or 'budget', not {text!r}") from None
 
 
 def _named_file(text: str) -> tuple[str, str]:

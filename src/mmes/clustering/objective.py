@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,6 +11,20 @@ Array = NDArray[np.float64]
 
 # Entries of U U' held at a time: enough to keep numpy busy, few enough for a cache and for memory.
 BLOCK_ENTRIES = 1 << 17
+_scratch = threading.local()
+
+
+def _buffer(*shape: int) -> Array:
+    """Return an array whose memory this thread's next call uses again.
+
+    Memory of this size goes back to the operating system when freed, and fresh pages cost several
+    times what is computed in them.
+    """
+    size = int(np.prod(shape))
+    held: Array = getattr(_scratch, "held", np.empty(0))
+    if held.size < size:
+        held = _scratch.held = np.empty(size)
+    return held[:size].reshape(shape)
 
 
 class SparseSpectralObjective:
@@ -59,7 +75,9 @@ class SparseSpectralObjective:
             turned = np.ascontiguousarray(np.swapaxes(block, -1, -2))
             for top in range(0, rows, height):
                 weights = self.laplacian[top : top + height].reshape(-1, 1)
-                entries = (block[:, top : top + height] @ turned).reshape(len(block), 1, -1)
+                part = block[:, top : top + height]
+                entries = np.matmul(part, turned, out=_buffer(*part.shape[:2], rows))
+                entries = entries.reshape(len(block), 1, -1)
                 # As a stack of dot products, so that no value depends on the rest of the batch.
                 trace = (entries @ weights)[:, 0, 0]
                 np.abs(entries, out=entries)
