@@ -7,9 +7,10 @@ import pytest
 
 from mmes.clustering import Protocol, SparseSpectralObjective, load_graph, sparse_basis
 from mmes.clustering.published import paper_betas, paper_table
+from mmes.clustering.solve import PAPER_PROTOCOL
 
 
-def search(name: str, beta: float, seed: int, protocol: Protocol = Protocol()):  # noqa: B008
+def search(name: str, beta: float, seed: int, protocol: Protocol = PAPER_PROTOCOL):
     graph = load_graph(name)
     return sparse_basis(graph.laplacian(), graph.n_clusters, beta, seed=seed, protocol=protocol)
 
