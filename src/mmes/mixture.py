@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes import randomness
+from mmes.kernels import Kernel, StepLaw, choose_kernel
 from mmes.randomness import Stream
 
 Vector = NDArray[np.float64]
@@ -138,26 +138,31 @@ class Mixture:
         d = (1.0 - self.gamma) + self.gamma * (self.directions @ (v / length)) ** 2
         return 3.0 / self.mixing * (float(alpha @ d**2) / float(alpha @ d) ** 2 - 1.0)
 
-    def sample(self, count: int, seed: int = 0) -> Vector:
+    def sample(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
         """Return `count` independent draws of z, shape (count, n), fixed by the seed."""
-        return self._draw(count, seed, self.mixing, exact=False)
+        kernel = kernel or choose_kernel()
+        m = self.directions.shape[0]
+        ages, normals = kernel.mixture_draws(
+            cumulative_ages(self.c_a, m), count, self.mixing, seed, 0
+        )
+        factors = normals * np.float32(math.sqrt(self.gamma / self.mixing))
+        return self._draw(kernel, m - 1 - ages, factors, seed)
 
-    def sample_target(self, count: int, seed: int = 0) -> Vector:
+    def sample_target(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
         """Return `count` independent draws of the Gaussian target P_a, at cost O(n m) each."""
-        return self._draw(count, seed, self.directions.shape[0], exact=True)
+        kernel = kernel or choose_kernel()
+        m = self.directions.shape[0]
+        normals = kernel.normals(count * m, seed, Stream.MIXTURE_FACTOR, 0).reshape(count, m)
+        weights = np.sqrt(self.gamma * self.probabilities)
+        rows = np.tile(np.arange(m), (count, 1))
+        return self._draw(kernel, rows, normals * weights.astype(np.float32), seed)
 
-    def _draw(self, count: int, seed: int, used: int, exact: bool) -> Vector:
-        m, n = self.directions.shape
-        cumulative = cumulative_ages(self.c_a, m)
-        out = np.empty((count, n))
-        for i in range(count):
-            z = randomness.normals(n, seed, Stream.ISOTROPIC, 0, i).astype(np.float64)
-            factors = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, 0, i).astype(np.float64)
-            if exact:
-                along = (np.sqrt(self.probabilities) * factors) @ self.directions
-            else:
-                u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, 0, i)
-                ages = np.minimum(np.searchsorted(cumulative, u, side="right"), m - 1)
-                along = factors @ self.directions[m - 1 - ages] / math.sqrt(self.mixing)
-            out[i] = math.sqrt(1.0 - self.gamma) * z + math.sqrt(self.gamma) * along
+    def _draw(
+        self, kernel: Kernel, rows: NDArray[np.int64], factors: NDArray[np.float32], seed: int
+    ) -> Vector:
+        law = StepLaw(math.sqrt(1.0 - self.gamma), rows, factors)
+        out = np.empty((rows.shape[0], self.directions.shape[1]))
+        archive = self.directions.astype(np.float32)
+        zero = np.zeros(out.shape[1])
+        kernel.sample(out, out.shape[0], zero, 1.0, archive, law, None, seed, 0)
         return out

@@ -63,7 +63,7 @@ COMMON_OPTIONS = (
         "stagnation_window",
         int,
         "Generations over which the best value must improve; 'off' never stops for stagnation.",
-        default_text="n",
+        default_text="n, at least 200",
         low=1,
         choices=("off",),
     ),
@@ -170,7 +170,9 @@ class AskTell:
         self._stagnation = (
             None
             if window == "off"
-            else Stagnation(window or setup.degrees_of_freedom, chosen["stagnation_tolerance"])
+            else Stagnation(
+                window or max(setup.degrees_of_freedom, 200), chosen["stagnation_tolerance"]
+            )
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
