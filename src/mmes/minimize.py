@@ -21,7 +21,14 @@ from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import RESTARTABLE, restart_options, start_point, start_seed
 from mmes.result import Result
-from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.start import (
+    checked_bounds,
+    checked_inside,
+    checked_manifold,
+    checked_point,
+    checked_scale,
+    checked_sigma,
+)
 from mmes.stopping import StopReason
 from mmes.strategies import AskTell, get_strategy
 
@@ -182,7 +189,10 @@ class Run:
         self.seed: int = chosen["seed"]
         self._options = chosen
         self._callback = callback
-        self._manifold = manifold
+        strategy_type = self._strategy_type
+        self._manifold = checked_manifold(
+            manifold, strategy_type.name, strategy_type.on_manifolds, bounds, scale
+        )
         self._place_start(x0, sigma0, bounds, scale)
         self._evaluator = self._make_evaluator(fun, catch)
         self._stop_requested = threading.Event()
@@ -364,7 +374,7 @@ class Run:
 
     def _place_start(self, x0: Any, sigma0: Any, bounds: Any, scale: Any) -> None:
         if self._manifold is not None:
-            self._place_on_manifold(self._manifold, x0, sigma0, bounds, scale)
+            self._place_on_manifold(self._manifold, x0, sigma0)
             return
         point = None if x0 is None else checked_point(x0)
         box = checked_bounds(bounds, None if point is None else point.size)
@@ -391,10 +401,7 @@ class Run:
         else:
             raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
 
-    def _place_on_manifold(
-        self, manifold: Manifold, x0: Any, sigma0: Any, bounds: Any, scale: Any
-    ) -> None:
-        self._strategy_type.check_manifold(manifold, bounds, scale)
+    def _place_on_manifold(self, manifold: Manifold, x0: Any, sigma0: Any) -> None:
         if sigma0 is None:
             raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
         self._x0 = None if x0 is None else manifold.point(x0, "x0")

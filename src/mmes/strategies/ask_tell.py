@@ -21,12 +21,22 @@ from mmes.manifolds import Manifold, manifold_from
 from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
 from mmes.randomness import SEED_LIMIT, fresh_seed
-from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.start import (
+    checked_bounds,
+    checked_inside,
+    checked_manifold,
+    checked_point,
+    checked_scale,
+    checked_sigma,
+    claimed_size,
+)
 from mmes.stopping import Stagnation, StopReason
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import rank
 
 FAILURES_IN_A_ROW = 10
+# Whatever limits a user sets: beyond these, steps vanish or overflow in double precision.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 COMMON_OPTIONS = (
     Option(
@@ -134,18 +144,16 @@ class AskTell:
     ):
         chosen = validated(self.option_table(), options, type(self).__name__)
         sigma = checked_sigma(sigma0)
-        n = np.size(x0)  # type: ignore[arg-type]  # whatever x0 is, it is checked below
+        n = claimed_size(x0)
         usable = int(memory.available_bytes() * memory.USABLE_SHARE)
         own = {option.name for option in self.search_type.options}
         planned, self.planned_bytes = self.search_type.planned(
-            max(n, 1), {name: chosen[name] for name in own}, usable
+            n, {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
-        if manifold is None:
-            mean = checked_point(x0)
-        else:
-            self.check_manifold(manifold, bounds, scale)
-            mean = manifold.point(x0, "x0").ravel()
+        self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
+        point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
+        self._shape, mean = point.shape, point.ravel()
         box = self._make_box(bounds, mean, chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
@@ -153,10 +161,12 @@ class AskTell:
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
         self.box = box
-        self.manifold = manifold
         flat_kernel = choose_kernel(chosen["kernel"], chosen["threads"])
         self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
         scales = checked_scale(scale, mean.size)
+        # On an unbounded objective the mean may run away along its path before sigma grows.
+        reach = sigma if scales is None else sigma * _largest(scales)
+        self._farthest = 1e20 * (_largest(mean) + reach)
         setup = Setup(mean, sigma, scales, box, self.kernel, self.seed, manifold)
         self._search = self.search_type(setup, planned)
         self.generation = 0
@@ -166,13 +176,9 @@ class AskTell:
         self._unbounded = False
         self._best_x = mean.copy()
         self._best_value = math.inf
-        window = chosen["stagnation_window"]
+        window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
         self._stagnation = (
-            None
-            if window == "off"
-            else Stagnation(
-                window or max(setup.degrees_of_freedom, 200), chosen["stagnation_tolerance"]
-            )
+            None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
@@ -186,17 +192,6 @@ class AskTell:
     def option_table(cls) -> tuple[Option, ...]:
         """Return all options: those of every strategy, then the algorithm's own."""
         return COMMON_OPTIONS + cls.search_type.options
-
-    @classmethod
-    def check_manifold(cls, manifold: Manifold, bounds: Any = None, scale: Any = None) -> None:
-        """Raise TypeError or ValueError if this strategy cannot search that manifold."""
-        if not isinstance(manifold, Manifold):
-            raise TypeError(f"manifold must be one of mmes.manifolds, not {manifold!r}")
-        if not cls.on_manifolds:
-            raise ValueError(f"the strategy {cls.name!r} does not search manifolds; 'mmes' does")
-        for name, value in (("bounds", bounds), ("scale", scale)):
-            if value is not None:
-                raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
 
     @property
     def dimension(self) -> int:
@@ -299,8 +294,8 @@ class AskTell:
         """
         options = self.options
         low, high = options["sigma_min"], options["sigma_max"]
-        low = 1e-20 * self.sigma0 if low is None else low
-        high = min(1e20 * self.sigma0, 1e280) if high is None else high
+        low = max(1e-20 * self.sigma0 if low is None else low, SMALLEST_SIGMA)
+        high = min(1e20 * self.sigma0 if high is None else high, LARGEST_SIGMA)
         if target is not None and self.best_value <= target:
             return StopReason.TARGET_REACHED
         if self._unbounded:
@@ -309,7 +304,7 @@ class AskTell:
             return StopReason.ALL_FAILED
         if not self.sigma >= low:
             return StopReason.SIGMA_TOO_SMALL
-        if not self.sigma <= high:
+        if not self.sigma <= high or not _largest(self._search.mean) <= self._farthest:
             return StopReason.SIGMA_TOO_LARGE
         if self._stagnation is not None and self._stagnation.stagnated:
             return StopReason.STAGNATED
@@ -344,6 +339,7 @@ class AskTell:
             "failed_evaluations": self.failed_evaluations,
             "failures_in_a_row": self._failures_in_a_row,
             "unbounded": self._unbounded,
+            "farthest": self._farthest,
             "best_value": self._best_value,
             "search": self._search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
@@ -364,12 +360,8 @@ class AskTell:
         arrays = state["arrays"]
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         options = state["options"] | {"kernel": kernel, "threads": threads}
-        manifold = manifold_from(state["manifold"]) if state.get("manifold") else None
-        mean = (
-            arrays["search/mean"]
-            if manifold is None
-            else arrays["search/mean"].reshape(manifold.shape)
-        )
+        manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
+        mean = arrays["search/mean"].reshape(-1 if manifold is None else manifold.shape)
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         made._search.restore(
             state["search"],
@@ -380,6 +372,7 @@ class AskTell:
         made.failed_evaluations = state["failed_evaluations"]
         made._failures_in_a_row = state["failures_in_a_row"]
         made._unbounded = state["unbounded"]
+        made._farthest = state["farthest"]
         made._best_value = state["best_value"]
         made._best_x = np.array(arrays["best_x"], dtype=np.float64)
         if made._stagnation is not None:
@@ -389,9 +382,8 @@ class AskTell:
     # Inner works
 
     def _shown(self, flat: Vector) -> Vector:
-        """Return points as users see them: read-only, in the shape of the manifold."""
-        shape = () if self.manifold is None else self.manifold.shape
-        return _read_only(flat.reshape(*flat.shape[:-1], *shape) if shape else flat)
+        """Return points as users see them: read-only, and in the shape of the manifold."""
+        return _read_only(flat.reshape(flat.shape[:-1] + self._shape))
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
@@ -485,6 +477,10 @@ class _Buffers:
         buffer = np.empty((rows, columns))
         self._held = [*self._held[-1:], buffer]
         return buffer
+
+
+def _largest(array: Vector) -> float:
+    return max(float(array.max()), -float(array.min()))
 
 
 def _read_only(array: Vector) -> Vector:
