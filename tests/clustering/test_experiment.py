@@ -121,6 +121,13 @@ class TestCommand:
         output = capsys.readouterr()
         assert "seed 1" not in output.err
         assert "| colon | 0.01 | 2 |" in output.out
+        # The table alone: of all seeds in the file, with these settings.
+        assert main([*given, "--table"]) == 0
+        output = capsys.readouterr()
+        assert "| colon | 0.01 | 2 |" in output.out
+        assert output.err == ""
+        assert main([str(store), "--table"]) == 0
+        assert "| colon | 0.01 | 0 |" in capsys.readouterr().out
 
     def test_a_file_of_the_user(self, tmp_path, capsys):
         rng = np.random.default_rng(1)

@@ -305,15 +305,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         store, tasks = Store(given.store), _tasks(given)
-        for run in run_all(tasks, store, given.jobs):
+        for run in run_all([] if given.table else tasks, store, given.jobs):
             print(
                 f"{run.data_set} {run.beta:g} {run.method} seed {run.seed}: {run.value:.6g} "
                 f"({run.evaluations} evaluations, {run.seconds:.1f} s)",
                 file=sys.stderr,
                 flush=True,
             )
-        wanted = {task.key for task in tasks}
-        print(as_markdown(summarise(run for run in store.runs() if run.key in wanted)))
+        settings = tasks[0].protocol
+        wanted = {(task.data_set, task.beta, task.method) for task in tasks}
+        print(
+            as_markdown(
+                summarise(
+                    run
+                    for run in store.runs()
+                    if (run.data_set, run.beta, run.method) in wanted
+                    and (run.method != "mmes" or run.protocol == settings)
+                )
+            )
+        )
     except (ValueError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -339,6 +349,8 @@ def _tasks(given: argparse.Namespace) -> list[Task]:
         init=given.init,
         max_evaluations=given.max_evaluations,
         restarts=_restarts(given.restarts),
+        min_sigma=given.min_sigma,
+        mirrored=not given.unmirrored,
     )
     sets: list[str] = given.sets or known
     seeds = range(given.first_seed, given.first_seed + given.runs)
@@ -375,6 +387,9 @@ def _parser() -> argparse.ArgumentParser:
         "paper's table. Finished runs are kept in a file and not repeated.",
     )
     parser.add_argument("store", help="file of finished runs (JSON lines), made if needed")
+    parser.add_argument(
+        "--table", action="store_true", help="run nothing, print the table of what the file holds"
+    )
     parser.add_argument("--sets", nargs="+", metavar="SET", help="data sets (default: all)")
     parser.add_argument("--betas", nargs="+", type=float, metavar="BETA", default=paper_betas())
     parser.add_argument(
@@ -388,8 +403,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--init", choices=["random", "spectral"], default=Protocol.init)
     parser.add_argument("--max-evaluations", type=int, default=Protocol.max_evaluations)
+    parser.add_argument("--min-sigma", type=float, default=Protocol.min_sigma)
+    parser.add_argument("--unmirrored", action="store_true", help="no pairs of opposite steps")
     parser.add_argument(
-        "--restarts", default=Protocol.restarts, help="a number, or 'budget' to spend it all"
+        "--restarts", default=str(Protocol.restarts), help="a number, or 'budget' to spend it all"
     )
     return parser
 

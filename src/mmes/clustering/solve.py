@@ -31,7 +31,8 @@ class Protocol:
     max_evaluations : int
         The budget.
     min_sigma : float
-        Step size at which a search ends.
+        Step size at which a search ends. A smaller one converges further, at up to twice the
+        evaluations.
     mirrored : bool
         Whether candidates come in pairs of opposite steps.
     """
