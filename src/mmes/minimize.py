@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mmes import checkpoint as files
+from mmes.manifolds import Manifold
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.run import Run
@@ -25,6 +26,7 @@ def minimize(
     *,
     bounds: Any = None,
     scale: ArrayLike | None = None,
+    manifold: Manifold | None = None,
     strategy: str | type[AskTell] = "mmes",
     callback: Callable[[Progress], Any] | None = None,
     catch: tuple[type[BaseException], ...] = (),
@@ -52,6 +54,10 @@ def minimize(
         variable. The objective is never evaluated outside.
     scale : array_like, optional
         Typical size of each variable, where they have different units.
+    manifold : Manifold, optional
+        The space to search, one of `mmes.manifolds`. Points have its shape: x0, what the objective
+        is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
+        the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`.
     callback : callable, optional
@@ -102,6 +108,7 @@ def minimize(
         sigma0,
         bounds=bounds,
         scale=scale,
+        manifold=manifold,
         strategy=strategy,
         callback=callback,
         catch=catch,

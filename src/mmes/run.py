@@ -25,6 +25,7 @@ from mmes.errors import (
 )
 from mmes.evaluate.choose import make_evaluator
 from mmes.interrupts import Interrupts
+from mmes.manifolds import Manifold
 from mmes.observe import History, Progress
 from mmes.options import validated
 from mmes.randomness import fresh_seed
@@ -32,7 +33,7 @@ from mmes.restarts import RESTARTABLE, restart_options, start_point, start_seed
 from mmes.result import Result
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
 from mmes.saving import Saver
-from mmes.start import checked_start
+from mmes.start import checked_manifold, checked_start
 from mmes.stopping import StopReason
 from mmes.strategies import AskTell, get_strategy
 
@@ -56,6 +57,7 @@ class Run:
         *,
         bounds: Any = None,
         scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
         strategy: str | type[AskTell] = "mmes",
         callback: Callable[[Progress], Any] | None = None,
         catch: tuple[type[BaseException], ...] = (),
@@ -81,7 +83,9 @@ class Run:
         """Words and numbers of the caller's own, kept in the checkpoint."""
         self._options = chosen
         self._callback = callback
-        self._from = checked_start(x0, sigma0, bounds, scale)
+        kind = self._strategy_type
+        self._manifold = checked_manifold(manifold, kind.name, kind.on_manifolds, bounds, scale)
+        self._from = checked_start(x0, sigma0, bounds, scale, self._manifold)
         self._evaluator = make_evaluator(
             fun,
             workers=workers,
@@ -224,10 +228,11 @@ class Run:
             options = restart_options(options, self._first_population_size, start)
         place = self._from
         return self._strategy_type(
-            start_point(place.x0, place.reach, place.box, self.seed, start),
+            start_point(place.x0, place.reach, place.box, self.seed, start, self._manifold),
             place.sigma0,
             bounds=place.box,
             scale=place.scale,
+            manifold=self._manifold,
             **options | {"seed": start_seed(self.seed, start)},
         )
 

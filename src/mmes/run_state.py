@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import CheckpointCorrupt, CheckpointError
+from mmes.manifolds import manifold_from
 from mmes.observe import History
 from mmes.run_options import RUN_OPTIONS
 from mmes.strategies import get_strategy
@@ -75,7 +76,7 @@ def restored(
                 f"{name} cannot change when a run is resumed; {', '.join(sorted(free | direct))} "
                 "can"
             )
-    arrays = state["arrays"]
+    arrays, manifold = state["arrays"], state["search"].get("manifold")
     limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
     # The kernel that was chosen may not be on this machine.
     given = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
@@ -85,6 +86,7 @@ def restored(
         state["sigma0"],
         bounds=(arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
         scale=arrays.get("scale"),
+        manifold=None if manifold is None else manifold_from(manifold),
         strategy=strategy,
         state=state,
         **given | {"resume": "never"},
@@ -133,6 +135,8 @@ def _check_same(run: Run, state: dict[str, Any]) -> None:
     place, arrays = run._from, state["arrays"]
     here: dict[str, Any] = {"strategy": run._strategy_type.name, "sigma0": place.sigma0}
     there: dict[str, Any] = {"strategy": state["strategy"], "sigma0": state["sigma0"]}
+    manifold = None if run._manifold is None else run._manifold.description()
+    here["manifold"], there["manifold"] = manifold, state["search"].get("manifold")
     for name in set(run._options) & set(state["options"]) - {"seed", *_FREE_OPTIONS}:
         here[name], there[name] = run._options[name], state["options"][name]
     if run._seed_was_given:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.manifolds import Manifold
 from mmes.options import is_real
 
 Vector = NDArray[np.float64]
@@ -45,8 +46,15 @@ class Start:
         return self.sigma0 if self.scale is None else self.sigma0 * self.scale
 
 
-def checked_start(x0: Any, sigma0: Any, bounds: Any, scale: Any) -> Start:
+def checked_start(
+    x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None = None
+) -> Start:
     """Return the start of a run; what was left out follows from finite bounds, or is an error."""
+    if manifold is not None:
+        if sigma0 is None:
+            raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
+        point = None if x0 is None else manifold.point(x0, "x0")
+        return Start(point, checked_sigma(sigma0), None, None)
     point = None if x0 is None else checked_point(x0)
     box = checked_bounds(bounds, None if point is None else point.size)
     finite = box is not None and all(np.isfinite(side).all() for side in box)
@@ -186,6 +194,22 @@ def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") ->
             f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} "
             f"is outside [{lower[at]}, {upper[at]}]"
         )
+
+
+def checked_manifold(
+    manifold: Manifold | None, strategy: str, able: bool, bounds: Any, scale: Any
+) -> Manifold | None:
+    """Return the manifold, once it is clear that the strategy can search it."""
+    if manifold is None:
+        return None
+    if not isinstance(manifold, Manifold):
+        raise TypeError(f"manifold must be one of mmes.manifolds, not {_short(manifold)}")
+    if not able:
+        raise ValueError(f"the strategy {strategy!r} does not search manifolds; 'mmes' does")
+    for name, value in (("bounds", bounds), ("scale", scale)):
+        if value is not None:
+            raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
+    return manifold
 
 
 def _side(values: Any, missing: float) -> Vector:

@@ -20,6 +20,7 @@ from mmes.cli.status import NOT_REACHED, OK, Mistake
 from mmes.errors import ReducedArchiveWarning
 from mmes.evaluate.choose import usable_cores
 from mmes.kernels import native_problem
+from mmes.strategies.mmes.parameters import default_archive_size
 from mmes.strategies.recombination import default_population_size
 from mmes.testing.hostile import sphere
 
@@ -138,10 +139,10 @@ def _workers_agree() -> bool:
 def _estimate(n: int, usable: int) -> None:
     search = mmes.MMES.search_type
     options = {option.name: option.default for option in search.options}
-    planned, needed = search.planned(n, options, 2**62)
+    _, needed = search.planned(n, options, 2**62)
     text = (
         f"  n = {n:,}: {memory.in_words(needed)} for {default_population_size(n)} candidates "
-        f"and an archive of {planned['archive_size']:,} directions"
+        f"and an archive of {default_archive_size(n):,} directions"
     )
     if needed > usable:
         try:

@@ -280,7 +280,7 @@ class ProcessEvaluator:
     # How points travel
 
     def _make_slots(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
-        rows, n = max(map(len, waiting), default=0), points.shape[1]
+        rows, n = max(map(len, waiting), default=0), math.prod(points.shape[1:])
         if rows * n * 8 < SHARED_BYTES or self._slots_refused:
             return
         if self._slots is not None:

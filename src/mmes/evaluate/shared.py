@@ -58,7 +58,7 @@ class Attached:
     def __init__(self) -> None:
         self._memory: SharedMemory | None = None
 
-    def batch(self, name: str, offset: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+    def batch(self, name: str, offset: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return a private copy of a batch: the objective may keep it."""
         if self._memory is None or self._memory.name != name:
             if self._memory is not None:

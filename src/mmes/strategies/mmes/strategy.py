@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import ReducedArchiveWarning
+from mmes.manifolds import Manifold
 from mmes.memory import in_words
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import generation as algorithm
@@ -31,10 +32,14 @@ class MMESSearch:
     needs_start_value: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
-        archive_size = options["archive_size"] or default_archive_size(n)
-        self.parameters = Parameters.from_options(n, options, archive_size)
+        n, freedom = setup.mean.size, setup.degrees_of_freedom
+        archive_size = options["archive_size"] or default_archive_size(freedom)
+        self.parameters = Parameters.from_options(freedom, options, archive_size)
         self.population_size = self.parameters.population_size
+        if setup.manifold is not None and self.parameters.c_d is not None:
+            raise ValueError(
+                f"scaling='adaptive' cannot be combined with a manifold, here {setup.manifold}"
+            )
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
         self._mixer = StepMixer(self.parameters, setup.kernel, setup.seed)
         scale = setup.scale
@@ -67,8 +72,7 @@ class MMESSearch:
         wanted = options["archive_size"] or default_archive_size(n)
         needed = population + vectors + 4 * n * wanted
         if needed <= available:
-            # Said outright, so that a state resumed on a smaller machine keeps its archive.
-            return options | {"archive_size": wanted}, needed
+            return options, needed
         fitting = max(available - population - vectors, 0) // (4 * n)
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
             warnings.warn(
@@ -152,3 +156,30 @@ class MMES(AskTell):
 
     name = "mmes"
     search_type = MMESSearch
+    on_manifolds = True
+
+    def state(self, copy: bool = True) -> dict[str, Any]:
+        """See `AskTell.state`."""
+        found = super().state(copy)
+        # Said outright: a smaller machine that resumes must not reduce the archive.
+        found["options"]["archive_size"] = self.parameters.archive_size
+        return found
+
+    @property
+    def parameters(self) -> Parameters:
+        """The constants of the run, all filled in."""
+        return cast(MMESSearch, self._search).parameters
+
+
+class RiemannianMMES(MMES):
+    """MMES on a manifold: the same generation, with a kernel that projects and retracts.
+
+    >>> es = RiemannianMMES(U0, 1.0, manifold=Grassmann(100, 3), seed=1)
+    >>> U = es.ask()  # (lambda, 100, 3)
+
+    Parameters and methods are those of `MMES`, which takes a manifold as well; here it must be
+    given. States of the two are the same.
+    """
+
+    def __init__(self, x0: ArrayLike, sigma0: float, *, manifold: Manifold, **options: Any):
+        super().__init__(x0, sigma0, manifold=manifold, **options)
