@@ -38,6 +38,8 @@ class Effort:
         Which part of how many, to spread the work over machines.
     strategies, problems : tuple of str
         Labels of those to run now; all by default.
+    dimensions : tuple of int
+        Dimensions to run now; all by default.
     seeds : int or None
         How many seeds of each cell to run now.
     show : bool
@@ -49,6 +51,7 @@ class Effort:
     part: tuple[int, int] = (1, 1)
     strategies: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    dimensions: tuple[int, ...] = ()
     seeds: int | None = None
     show: bool = True
 
@@ -57,6 +60,7 @@ class Effort:
         return (
             (not self.strategies or run.strategy.label in self.strategies)
             and (not self.problems or run.objective.label in self.problems)
+            and (not self.dimensions or run.dimension in self.dimensions)
             and (self.seeds is None or run.seed <= self.seeds)
         )
 
