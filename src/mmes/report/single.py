@@ -147,7 +147,7 @@ def single_page(folder: Path) -> Page:
         notes=() if history is not None else (f"There is no {HISTORY}, so no curves.",),
         facts=(),
     )
-    title = str(result.get("problem") or result.get("target_name") or folder.resolve().name)
+    title = str(result.get("target") or folder.resolve().name)
     return Page(
         title=f"Run: {title}",
         lead="One run of mmes: convergence, step size, restarts and the best point.",
