@@ -111,6 +111,10 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else _shown(value)
+
+
 def single_page(folder: Path) -> Page:
     """Return the page of a single run."""
     try:
@@ -136,7 +140,7 @@ def single_page(folder: Path) -> Page:
         "sigma": "final σ",
         "time": "seconds",
     }
-    cards = [(text, _shown(result[key])) for key, text in names.items() if key in result]
+    cards = [(text, _short(result[key])) for key, text in names.items() if key in result]
     if x is not None:
         cards.append(("variables", str(x.size)))
     section = PageSection(
