@@ -92,7 +92,7 @@ def main() -> None:
         figures = [float(result.nfev)]
         figures += [published[name, DIMENSION, a].median or np.nan for a in ("MMES", *RIVALS)]
         cost = 1e6 * result.time / result.nfev
-        print(f"{name:<9}" + "".join(f"{v:>12.3g}" for v in figures) + f"{cost:>10.1f}")
+        print(f"{name:<9}" + "".join(f"{v:>12.2e}" for v in figures) + f"{cost:>10.1f}")
         if not result.success:
             raise SystemExit(f"{name} did not reach {TARGET:g}: {result.message}")
     kernel = results["Cigar"].kernel
