@@ -2,5 +2,6 @@
 
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import MMES
+from mmes.strategies.registry import get_strategy, strategy_names
 
-__all__ = ["MMES", "AskTell"]
+__all__ = ["MMES", "AskTell", "get_strategy", "strategy_names"]
