@@ -2,6 +2,6 @@
 
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import MMES
-from mmes.strategies.registry import get_strategy, strategy_names
+from mmes.strategies.registry import STRATEGIES, get_strategy
 
-__all__ = ["MMES", "AskTell", "get_strategy", "strategy_names"]
+__all__ = ["MMES", "STRATEGIES", "AskTell", "get_strategy"]

@@ -1,0 +1,84 @@
+"""Evaluation in this process: one point after the other, or a whole generation in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.protocol import located
+
+Exceptions = tuple[type[BaseException], ...]
+
+
+class SerialEvaluator:
+    """Calls the objective on one row after the other.
+
+    Parameters
+    ----------
+    objective : callable
+        Takes one point, returns its value.
+    catch : tuple of exception types
+        Exceptions that make a failed candidate (NaN, ranked last) instead of ending the run.
+    """
+
+    def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
+        self._objective = objective
+        self._catch = catch
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`."""
+        values = np.empty(points.shape[0])
+        for row, x in enumerate(points):
+            if not keep_going():
+                return values[:row]
+            try:
+                answer = self._objective(x)
+            except self._catch:
+                answer = np.nan
+            except Exception as error:
+                raise located(error, x, row, generation) from error
+            values[row] = as_value(answer)
+        return values
+
+    def close(self) -> None:
+        """See `Evaluator.close`: nothing is held."""
+
+
+class VectorizedEvaluator:
+    """Calls the objective once a generation, on all its rows.
+
+    Parameters
+    ----------
+    objective : callable
+        Takes a (k, n) array, returns k values.
+    catch : tuple of exception types
+        Exceptions that make all candidates of the call failed ones instead of ending the run.
+    """
+
+    def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
+        self._objective = objective
+        self._catch = catch
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`."""
+        if not keep_going():
+            return np.empty(0)
+        count = points.shape[0]
+        try:
+            answer = self._objective(points)
+        except self._catch:
+            return np.full(count, np.nan)
+        except Exception as error:
+            raise located(error, points, 0, generation) from error
+        return as_values(answer, count)
+
+    def close(self) -> None:
+        """See `Evaluator.close`: nothing is held."""

@@ -1,0 +1,60 @@
+"""The restart policy of the paper: a new start point, population size and damping doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes import randomness
+from mmes.randomness import Stream
+from mmes.stopping import StopReason
+
+# A start that ends for one of these reasons has done what it could; another one may do better.
+RESTARTABLE = (StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
+
+
+def start_seed(seed: int, start: int) -> int:
+    """Return the seed of a start: the run's own for the first, an independent one for each restart."""
+    return seed if start == 0 else randomness.child_seed(seed, start)
+
+
+def start_point(
+    x0: NDArray[np.float64] | None,
+    reach: NDArray[np.float64] | float,
+    box: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
+    seed: int,
+    start: int,
+) -> NDArray[np.float64]:
+    """Return where a start begins.
+
+    The first begins at x0 where one was given. All others begin uniformly in the box where it is finite; where it is not,
+    normally distributed around x0 with standard deviation `reach` (sigma0 times the scale), brought into the box.
+    """
+    if start == 0 and x0 is not None:
+        return x0
+    if box is not None and all(np.isfinite(side).all() for side in box):
+        lower, upper = box
+        u = randomness.uniforms(lower.size, seed, Stream.START_POINT, start)
+        return np.clip(lower + u * (upper - lower), lower, upper)
+    if x0 is None:
+        raise ValueError(
+            "x0 is needed, unless bounds that are finite on all sides tell where to start"
+        )
+    step = reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
+    point = x0 + step
+    return point if box is None else np.clip(point, *box)
+
+
+def restart_options(options: dict[str, Any], population_size: int, start: int) -> dict[str, Any]:
+    """Return the options of a start: lambda and the damping doubled as often as there were restarts.
+
+    `population_size` is that of the first start.
+    """
+    if start == 0:
+        return options
+    grown = options | {"population_size": population_size * 2**start}
+    if "damping" in options:
+        grown["damping"] = options["damping"] * 2**start
+    return grown

@@ -1,0 +1,88 @@
+"""What a run leaves behind, in SciPy's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.stopping import StopReason
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of `minimize`.
+
+    Attributes
+    ----------
+    x : ndarray
+        The best point observed; inside the bounds.
+    fun : float
+        Its value, as it was observed (for a noisy objective: the luckiest observation, see `mean`).
+    nfev : int
+        Evaluations of the objective.
+    nit : int
+        Generations.
+    success : bool
+        Whether the run ended because it could not, or need not, do better: the target was reached; or, where no target
+        was set, the search converged.
+    status : int
+        The number of the stop reason.
+    message : str
+        The stop reason in words.
+    reason : StopReason
+        The stop reason itself.
+    mean : ndarray
+        The final centre of the search: for a noisy objective the better estimate.
+    sigma : float
+        The final mutation strength.
+    seed : int
+        The seed, recorded so that the run can be repeated.
+    starts : int
+        Number of starts: one more than the restarts that happened.
+    failed : int
+        Evaluations that gave NaN or failed.
+    time : float
+        Seconds.
+    history : dict of ndarray
+        Convergence: `evaluations`, `best`, `sigma`, `start`, thinned to at most 2000 lines.
+    strategy : str
+        Name of the strategy.
+    options : dict
+        Its options, with those filled in that were left to their defaults.
+    kernel : str
+        The kernel that did the work.
+    """
+
+    x: NDArray[np.float64]
+    fun: float
+    nfev: int
+    nit: int
+    success: bool
+    status: int
+    message: str
+    reason: StopReason
+    mean: NDArray[np.float64]
+    sigma: float
+    seed: int
+    starts: int
+    failed: int
+    time: float
+    history: dict[str, NDArray[np.float64]] = field(repr=False)
+    strategy: str = "mmes"
+    options: dict[str, Any] = field(default_factory=dict, repr=False)
+    kernel: str = ""
+
+    def __str__(self) -> str:
+        width = max(len(f.name) for f in fields(self))
+        lines = []
+        for f in fields(self):
+            if f.name in ("history", "options", "reason"):
+                continue
+            value = getattr(self, f.name)
+            if isinstance(value, np.ndarray):
+                value = np.array2string(value, threshold=6, edgeitems=2, precision=6)
+            lines.append(f"{f.name:>{width}}: {value}")
+        return "\n".join(lines)
