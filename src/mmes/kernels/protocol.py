@@ -56,6 +56,8 @@ class StepLaw:
         The law of z_0.
     scale : ndarray or None
         One scale a coordinate, d; None stands for ones.
+    scale_rows : bool
+        Whether the scale multiplies the whole step; by default the rows are in the coordinates of the search already.
     """
 
     isotropic: float
@@ -63,6 +65,15 @@ class StepLaw:
     factors: NDArray[np.float32]
     noise: Noise = Noise.NORMAL
     scale: Vector | None = None
+    scale_rows: bool = False
+
+    @classmethod
+    def without_rows(
+        cls, draws: int, noise: Noise = Noise.NORMAL, scale: Vector | None = None
+    ) -> StepLaw:
+        """Return the law of steps that are isotropic but for the scale."""
+        rows = np.empty((draws, 0), dtype=np.int64)
+        return cls(1.0, rows, np.empty((draws, 0), dtype=np.float32), noise, scale)
 
 
 class Kernel(Protocol):
@@ -130,5 +141,62 @@ class Kernel(Protocol):
         """Update the scale d in place: d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean log.
 
         `weights` has one entry a draw; the isotropic parts z_0 of the generation are made again from their address.
+        """
+        ...
+
+    def noise_sums(
+        self,
+        first: Vector,
+        weights: Vector,
+        second: Vector | None,
+        square_weights: Vector | None,
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> None:
+        """Write sum_i weights_i z_{0,i} to `first`, and sum_i square_weights_i z_{0,i}^2 to `second` where it is given.
+
+        The isotropic parts z_0 of the generation's draws are made again from their address; one weight a draw.
+        """
+        ...
+
+    def project(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """Return the scalar products of vectors[rows_ik] with z_{0,i}, shape (draws, used); 0 for a negative row."""
+        ...
+
+    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+        """Return the (m, m) scalar products of the vectors; `accurate` ones are rounded as float64, others as float32."""
+        ...
+
+    def accumulate(
+        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
+    ) -> None:
+        """Move each vector to decays_i vectors_i + gains_i step, in place."""
+        ...
+
+    def combine(
+        self,
+        out: NDArray[np.float32],
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """Write sum_j coefficients_ij vectors_j to out[targets_i]."""
+        ...
+
+    def deflate(
+        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
+    ) -> None:
+        """Let each vector in turn learn from the step and take its part out of it, both in place.
+
+        For q = vectors_1, vectors_2, ..: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) / sqrt(1 + t^2), where u
+        is the step.
         """
         ...

@@ -50,11 +50,13 @@ class ReferenceKernel:
         candidates, n = population.shape
         for i in range(draws):
             z = np.float32(law.isotropic) * isotropic_part(law.noise, n, seed, generation, i)
-            if law.scale is not None:
+            if law.scale is not None and not law.scale_rows:
                 z *= law.scale.astype(np.float32)
             for row, factor in zip(law.rows[i], law.factors[i], strict=True):
                 if row >= 0 and archive is not None:
                     z += factor * archive[row]
+            if law.scale is not None and law.scale_rows:
+                z *= law.scale.astype(np.float32)
             step = sigma * z.astype(np.float64)
             np.add(mean, step, out=population[i])
             if draws + i < candidates:
@@ -92,6 +94,75 @@ class ReferenceKernel:
         apply_increments(
             scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
         )
+
+    def noise_sums(
+        self,
+        first: Vector,
+        weights: Vector,
+        second: Vector | None,
+        square_weights: Vector | None,
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> None:
+        """See `Kernel.noise_sums`."""
+        first[:] = 0.0
+        if second is not None:
+            second[:] = 0.0
+        for i, weight in enumerate(weights):
+            z = isotropic_part(noise, first.size, seed, generation, i).astype(np.float64)
+            first += weight * z
+            if second is not None and square_weights is not None:
+                second += square_weights[i] * z**2
+
+    def project(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `Kernel.project`."""
+        products = np.zeros(rows.shape)
+        for i, line in enumerate(rows):
+            z = isotropic_part(noise, vectors.shape[1], seed, generation, i).astype(np.float64)
+            products[i, line >= 0] = vectors[line[line >= 0]].astype(np.float64) @ z
+        return products
+
+    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+        """See `Kernel.gram`; always accurate here."""
+        wide = vectors.astype(np.float64)
+        return wide @ wide.T
+
+    def accumulate(
+        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
+    ) -> None:
+        """See `Kernel.accumulate`."""
+        for vector, decay, gain in zip(vectors, decays, gains, strict=True):
+            vector[:] = decay * vector.astype(np.float64) + gain * step
+
+    def combine(
+        self,
+        out: NDArray[np.float32],
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """See `Kernel.combine`."""
+        out[targets] = coefficients @ vectors.astype(np.float64)
+
+    def deflate(
+        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
+    ) -> None:
+        """See `Kernel.deflate`."""
+        for vector in vectors:
+            vector[:] = decay * vector.astype(np.float64) + gain * step
+            q = vector.astype(np.float64)
+            length = float(q @ q)
+            t = float(step @ q) / length if length > 0 else 0.0
+            step -= t * q
+            step /= np.sqrt(1 + t * t)
 
 
 def isotropic_part(
