@@ -67,7 +67,8 @@ void mixture_draws(const std::string& level, Array<std::int64_t, 2> ages, Array<
 void sample(const std::string& level, int threads, Array<double, 2> population, std::size_t draws,
             Array<const double, 1> mean, double sigma, std::optional<Array<const double, 1>> scale,
             std::optional<Array<const float, 2>> archive, Array<const std::int64_t, 2> rows,
-            Array<const float, 2> factors, float isotropic, bool scale_rows, int noise, std::uint64_t seed,
+            Array<const float, 2> factors, float isotropic,
+            std::optional<Array<const float, 1>> isotropic_each, bool scale_rows, int noise, std::uint64_t seed,
             std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream, int box, std::optional<Array<const double, 1>> lower,
             std::optional<Array<const double, 1>> upper) {
     SampleArguments a{};
@@ -92,6 +93,7 @@ void sample(const std::string& level, int threads, Array<double, 2> population, 
     const std::int64_t limit = archive ? static_cast<std::int64_t>(archive->shape(0)) : 0;
     for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the archive");
     a.isotropic = isotropic;
+    a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor a draw");
     a.scale_rows = scale_rows;
     a.noise = static_cast<Noise>(noise);
     a.seed = seed;

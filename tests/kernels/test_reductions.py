@@ -55,7 +55,9 @@ def test_gram_matrices_agree(native: NativeKernel, n: int) -> None:
     v = vectors(7, n)
     expected = v.astype(float) @ v.T.astype(float)
     np.testing.assert_allclose(native.gram(v), expected, rtol=1e-12, atol=1e-12 * n)
-    np.testing.assert_allclose(native.gram(v, accurate=False), expected, rtol=1e-4, atol=1e-5 * np.sqrt(n))
+    np.testing.assert_allclose(
+        native.gram(v, accurate=False), expected, rtol=1e-4, atol=1e-5 * np.sqrt(n)
+    )
 
 
 @pytest.mark.parametrize("n", DIMENSIONS)
@@ -119,7 +121,13 @@ def test_avx2_and_avx512_give_the_same_bits() -> None:
         q, u = v.copy(), v[0].astype(float)
         kernel.deflate(q, 0.9, 0.3, u)
         found.append(
-            [kernel.project(v, rows, Noise.NORMAL, SEED, 0), kernel.gram(v), kernel.gram(v, False), q, u]
+            [
+                kernel.project(v, rows, Noise.NORMAL, SEED, 0),
+                kernel.gram(v),
+                kernel.gram(v, False),
+                q,
+                u,
+            ]
         )
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -91,6 +91,7 @@ class NativeKernel:
             law.rows,
             law.factors,
             law.isotropic,
+            law.isotropic_each,
             law.scale_rows,
             law.noise,
             seed,
@@ -206,9 +207,7 @@ class NativeKernel:
         self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
     ) -> None:
         """See `Kernel.accumulate`."""
-        _native.accumulate(
-            self.simd, self._threads_for(vectors.size), vectors, decays, gains, step
-        )
+        _native.accumulate(self.simd, self._threads_for(vectors.size), vectors, decays, gains, step)
 
     def combine(
         self,

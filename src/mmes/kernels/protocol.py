@@ -58,6 +58,8 @@ class StepLaw:
         One scale a coordinate, d; None stands for ones.
     scale_rows : bool
         Whether the scale multiplies the whole step; by default the rows are in the coordinates of the search already.
+    isotropic_each : ndarray of float32, shape (draws,), or None
+        One factor a draw in place of `isotropic`, where draws differ in it.
     """
 
     isotropic: float
@@ -66,6 +68,7 @@ class StepLaw:
     noise: Noise = Noise.NORMAL
     scale: Vector | None = None
     scale_rows: bool = False
+    isotropic_each: NDArray[np.float32] | None = None
 
     @classmethod
     def without_rows(

@@ -49,7 +49,8 @@ class ReferenceKernel:
         """See `Kernel.sample`."""
         candidates, n = population.shape
         for i in range(draws):
-            z = np.float32(law.isotropic) * isotropic_part(law.noise, n, seed, generation, i)
+            factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
+            z = np.float32(factor) * isotropic_part(law.noise, n, seed, generation, i)
             if law.scale is not None and not law.scale_rows:
                 z *= law.scale.astype(np.float32)
             for row, factor in zip(law.rows[i], law.factors[i], strict=True):

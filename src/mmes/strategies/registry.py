@@ -6,9 +6,18 @@ from typing import Any
 
 from mmes.options import suggestion
 from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.fast_cma import FastCMA
+from mmes.strategies.isotropic_es import IsotropicES
+from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES
+from mmes.strategies.rm_es import R1ES, RmES
+from mmes.strategies.sda_es import SDAES
+from mmes.strategies.sep_cma import SepCMA
 
-STRATEGIES: dict[str, type[AskTell]] = {strategy.name: strategy for strategy in (MMES,)}
+STRATEGIES: dict[str, type[AskTell]] = {
+    strategy.name: strategy
+    for strategy in (MMES, SepCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
+}
 
 
 def get_strategy(strategy: Any) -> type[AskTell]:
