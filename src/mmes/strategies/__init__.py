@@ -1,8 +1,10 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
 from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.cma import CMAES
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
+from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES
 from mmes.strategies.registry import STRATEGIES, get_strategy
@@ -11,6 +13,8 @@ from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
 __all__ = [
+    "CMAES",
+    "LMCMA",
     "LMMA",
     "MMES",
     "R1ES",

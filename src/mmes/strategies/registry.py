@@ -6,8 +6,10 @@ from typing import Any
 
 from mmes.options import suggestion
 from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.cma import CMAES
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
+from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES
 from mmes.strategies.rm_es import R1ES, RmES
@@ -16,7 +18,7 @@ from mmes.strategies.sep_cma import SepCMA
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
-    for strategy in (MMES, SepCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
+    for strategy in (MMES, CMAES, SepCMA, LMCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
 }
 
 
