@@ -42,6 +42,7 @@ lint: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
+	$(BIN)/python benchmarks/suites.py
 
 clean:
 	rm -rf $(VENV) build dist out

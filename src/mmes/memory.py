@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# The share of the available memory that a run may plan to use; the rest is for the objective and the interpreter.
+# The share of the available memory that a run may plan to use; the rest is for the objective and
+# the interpreter.
 USABLE_SHARE = 0.8
 
 
 def available_bytes() -> int:
-    """Return the bytes that this process could still allocate without swapping, or being killed in a container."""
+    """Return the bytes that this process could still allocate without swapping or being killed."""
     free = _meminfo_available()
     if free is None:
         try:

@@ -51,7 +51,7 @@ RUN_OPTIONS = (
     Option(
         "restarts",
         int,
-        "Restarts after stagnation, each from a new point with population size and damping doubled.",
+        "Restarts after stagnation, each from a new point, population size and damping doubled.",
         default=0,
         low=0,
         choices=("unlimited",),
@@ -64,7 +64,8 @@ RUN_OPTIONS = (
     ),
 )
 
-# Where bounds are all there is to tell the size of a step: the share of the box that the paper's experiments use.
+# Where bounds are all there is to tell the size of a step: the share of the box that the paper's
+# experiments use.
 SIGMA_SHARE_OF_BOX = 0.3
 
 
@@ -85,27 +86,31 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        The objective: one point in, one real number out; or, with ``vectorized=True``, a (k, n) array in, k numbers out.
-        The arrays are read-only. NaN marks a failed evaluation: it ranks last.
+        The objective: one point in, one real number out; or, with ``vectorized=True``, a (k, n)
+        array in, k numbers out. The arrays are read-only. NaN marks a failed evaluation: it ranks
+        last.
     x0 : array_like, optional
-        Start point. May be left out where `bounds` are finite: the start is then uniform in the box.
+        Start point. May be left out where `bounds` are finite: the start is then uniform in the
+        box.
     sigma0 : float, optional
-        Start mutation strength: about a third of the distance, along a typical variable, within which the optimum is
-        expected. May be left out where `bounds` are finite: 0.3 of the width of the box.
+        Start mutation strength: about a third of the distance, along a typical variable, within
+        which the optimum is expected. May be left out where `bounds` are finite: 0.3 of the width
+        of the box.
     bounds : tuple, list or None
-        (lower, upper), each a number or one entry a variable; or a list of one pair (low, high) a variable. The
-        objective is never evaluated outside.
+        (lower, upper), each a number or one entry a variable; or a list of one pair (low, high) a
+        variable. The objective is never evaluated outside.
     scale : array_like, optional
         Typical size of each variable, where they have different units.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`.
     callback : callable, optional
-        Called after every generation with a `Progress`; returning True or raising StopIteration ends the run.
+        Called after every generation with a `Progress`; returning True or raising StopIteration
+        ends the run.
     catch : tuple of exception types
         Exceptions of the objective that make a failed candidate instead of ending the run.
     **options
-        `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`, `vectorized`, and all options of the
-        strategy (see ``mmes.MMES.option_table()``), among them `seed`.
+        `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`, `vectorized`, and
+        all options of the strategy (see ``mmes.MMES.option_table()``), among them `seed`.
 
     Returns
     -------
@@ -199,7 +204,7 @@ class Run:
         finally:
             self._evaluator.close()
 
-    # -- one generation --------------------------------------------------------------------------------------------
+    # One generation
 
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
@@ -259,13 +264,13 @@ class Run:
         if not self._warned and np.isnan(values).any():
             self._warned = True
             warnings.warn(
-                f"an evaluation gave NaN or failed (generation {self.generations}); failed candidates rank "
-                "last. This is said once a run; Result.failed counts them",
+                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
+                "candidates rank last. This is said once a run; Result.failed counts them",
                 FailedEvaluationWarning,
                 stacklevel=5,
             )
 
-    # -- starts and restarts ---------------------------------------------------------------------------------------
+    # Starts and restarts
 
     def _begin(self, start: int) -> AskTell:
         options = self._options
@@ -293,7 +298,7 @@ class Run:
         self._start += 1
         self._es = self._begin(self._start)
 
-    # -- bookkeeping -----------------------------------------------------------------------------------------------
+    # Bookkeeping
 
     @property
     def evaluations(self) -> int:
@@ -345,7 +350,7 @@ class Run:
             kernel=self._es.kernel.name,
         )
 
-    # -- what the user gave ----------------------------------------------------------------------------------------
+    # What the user gave
 
     def _place_start(self, x0: Any, sigma0: Any, bounds: Any, scale: Any) -> None:
         point = None if x0 is None else checked_point(x0)

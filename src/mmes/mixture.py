@@ -1,4 +1,4 @@
-"""The sampling law of MMES as a thing of its own: the mixture P_m and the Gaussian P_a that it approximates.
+"""The sampling law of MMES: the mixture P_m and the Gaussian P_a that it approximates.
 
 With stored directions q_1 (oldest) .. q_m (newest) and a rate c_a, the target is P_a = N(0, C_a),
 
@@ -8,7 +8,8 @@ and the mixture draws l directions with replacement, direction j with probabilit
 
     z = sqrt(1 - gamma) z_0 + sqrt(gamma / l) sum_k z_k q_{i_k},   gamma = 1 - (1 - c_a)^m,
 
-at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th moments differ by O(1/l).
+at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th
+moments differ by O(1/l).
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes import randomness
+from mmes.kernels import Kernel, StepLaw, choose_kernel
 from mmes.randomness import Stream
 
 Vector = NDArray[np.float64]
 
 
 def directed_share(c_a: float, m: int) -> float:
-    """Return gamma = 1 - (1 - c_a)^m, the share of the variance that lies along the stored directions."""
+    """Return gamma = 1 - (1 - c_a)^m, the share of the variance along the stored directions."""
     return -math.expm1(m * math.log1p(-c_a))
 
 
 def age_probabilities(c_a: float, m: int) -> Vector:
-    """Return the probability of each age: entry 0 belongs to the newest direction, entry m - 1 to the oldest.
+    """Return the probability of each age, from the newest direction (age 0) to the oldest.
 
-    This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken modulo m.
+    This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken
+    modulo m.
     """
     return c_a * np.exp(np.arange(m) * math.log1p(-c_a)) / directed_share(c_a, m)
 
@@ -94,7 +96,8 @@ class Mixture:
         q = np.array(directions, dtype=np.float64)
         if q.ndim != 2 or q.size == 0 or not np.isfinite(q).all():
             raise ValueError(
-                f"directions must be a finite (m, n) array with m, n >= 1, not one of shape {q.shape}"
+                "directions must be a finite (m, n) array with m, n >= 1, "
+                f"not one of shape {q.shape}"
             )
         if not 0 < c_a < 1:
             raise ValueError(f"c_a must lie strictly between 0 and 1, not {c_a!r}")
@@ -126,7 +129,7 @@ class Mixture:
         return math.exp((1.0 - self.gamma) * float(t @ t) / 2) * inner**self.mixing
 
     def excess_kurtosis(self, v: ArrayLike) -> float:
-        """Return the excess kurtosis of v'z; it does not depend on the length of v, and is never negative."""
+        """Return the excess kurtosis of v'z, never negative; the length of v is no matter."""
         v = np.asarray(v, dtype=np.float64)
         length = float(np.linalg.norm(v))
         if length == 0:
@@ -135,26 +138,31 @@ class Mixture:
         d = (1.0 - self.gamma) + self.gamma * (self.directions @ (v / length)) ** 2
         return 3.0 / self.mixing * (float(alpha @ d**2) / float(alpha @ d) ** 2 - 1.0)
 
-    def sample(self, count: int, seed: int = 0) -> Vector:
-        """Return `count` independent draws of z, shape (count, n); the same seed gives the same draws."""
-        return self._draw(count, seed, self.mixing, exact=False)
+    def sample(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
+        """Return `count` independent draws of z, shape (count, n), fixed by the seed."""
+        kernel = kernel or choose_kernel()
+        m = self.directions.shape[0]
+        ages, normals = kernel.mixture_draws(
+            cumulative_ages(self.c_a, m), count, self.mixing, seed, 0
+        )
+        factors = normals * np.float32(math.sqrt(self.gamma / self.mixing))
+        return self._draw(kernel, m - 1 - ages, factors, seed)
 
-    def sample_target(self, count: int, seed: int = 0) -> Vector:
+    def sample_target(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
         """Return `count` independent draws of the Gaussian target P_a, at cost O(n m) each."""
-        return self._draw(count, seed, self.directions.shape[0], exact=True)
+        kernel = kernel or choose_kernel()
+        m = self.directions.shape[0]
+        normals = kernel.normals(count * m, seed, Stream.MIXTURE_FACTOR, 0).reshape(count, m)
+        weights = np.sqrt(self.gamma * self.probabilities)
+        rows = np.tile(np.arange(m), (count, 1))
+        return self._draw(kernel, rows, normals * weights.astype(np.float32), seed)
 
-    def _draw(self, count: int, seed: int, used: int, exact: bool) -> Vector:
-        m, n = self.directions.shape
-        cumulative = cumulative_ages(self.c_a, m)
-        out = np.empty((count, n))
-        for i in range(count):
-            z = randomness.normals(n, seed, Stream.ISOTROPIC, 0, i).astype(np.float64)
-            factors = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, 0, i).astype(np.float64)
-            if exact:
-                along = (np.sqrt(self.probabilities) * factors) @ self.directions
-            else:
-                u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, 0, i)
-                ages = np.minimum(np.searchsorted(cumulative, u, side="right"), m - 1)
-                along = factors @ self.directions[m - 1 - ages] / math.sqrt(self.mixing)
-            out[i] = math.sqrt(1.0 - self.gamma) * z + math.sqrt(self.gamma) * along
+    def _draw(
+        self, kernel: Kernel, rows: NDArray[np.int64], factors: NDArray[np.float32], seed: int
+    ) -> Vector:
+        law = StepLaw(math.sqrt(1.0 - self.gamma), rows, factors)
+        out = np.empty((rows.shape[0], self.directions.shape[1]))
+        archive = self.directions.astype(np.float32)
+        zero = np.zeros(out.shape[1])
+        kernel.sample(out, out.shape[0], zero, 1.0, archive, law, None, seed, 0)
         return out

@@ -15,8 +15,8 @@ COLUMNS = ("evaluations", "best", "sigma", "start")
 class History:
     """The convergence of a run, thinned so that it never grows beyond a fixed size.
 
-    A line is kept for every k-th generation; when the table is full, every other line is dropped and k doubles. The last
-    generation is always there.
+    A line is kept for every k-th generation; when the table is full, every other line is dropped
+    and k doubles. The last generation is always there.
 
     Parameters
     ----------

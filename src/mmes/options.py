@@ -1,6 +1,7 @@
 """Options: each declared once, with its name, symbol, type, range, default and text.
 
-Validation, the command line's flags and the reference tables of the documentation are derived from these declarations.
+Validation, the command line's flags and the reference tables of the documentation are derived from
+these declarations.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -78,15 +79,10 @@ class Option:
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
         if self.kind is bool and isinstance(value, bool | np.bool_):
             return bool(value)
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-        if self.kind in (bool, str) or not is_number:
+        if self.kind in (bool, str) or not is_real(value):
             raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}")
-        if self.kind is int and not isinstance(value, numbers.Integral):
-            if not float(value).is_integer():
-                raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
-            value = int(value)  # 1e6 is how people write a budget
-        number = int(value) if self.kind is int else float(value)
-        if not self._inside(number):
+        number = float(value) if self.kind is float else _whole(value)
+        if number is None or not self._inside(number):
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
         return number
 
@@ -106,7 +102,8 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
     Raises
     ------
     TypeError
-        If an unknown option is given (the message suggests the nearest) or a value has the wrong type.
+        If an unknown option is given (the message suggests the nearest) or a value has the wrong
+        type.
     ValueError
         If a value is out of its range.
     """
@@ -127,6 +124,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"; did you mean {near[0]!r}?"
     return f"; it knows {', '.join(sorted(known))}" if known else ""
+
+
+def is_real(value: Any) -> TypeGuard[float]:
+    """Return whether this is a real number; a bool is none, though Python counts with it."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def _whole(value: float) -> int | None:
+    """Return the integer that a number equals (1e6 is how people write a budget), if it is one."""
+    if isinstance(value, numbers.Integral) or float(value).is_integer():
+        return int(value)
+    return None
 
 
 def _shown(value: Any) -> str:

@@ -1,16 +1,17 @@
 """Random numbers as a pure function of where they are used.
 
-Every random number of the library is addressed, not drawn: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) turns a key and
-a counter into four 32-bit words, and
+Every random number of the library is addressed, not drawn: Philox4x32-10 (Salmon, Moraes, Dror,
+Shaw 2011) turns a key and a counter into four 32-bit words, and
 
     key     = seed (64 bits, low word first)
     counter = (block, candidate, generation, stream)
 
-so that a candidate can be rebuilt at any time, on any machine, in any order. This module is the definition of record; the
-native kernel gives the same words bit for bit and the same normals to float32 rounding.
+so that a candidate can be rebuilt at any time, on any machine, in any order. This module is the
+definition of record; the native kernel gives the same words bit for bit and the same normals to
+float32 rounding.
 
-A sequence of numbers is read in chunks of 64: item k is word (k // 16) % 4 of block 16 (k // 64) + k % 16. (Sixteen
-neighbouring blocks side by side are what SIMD hardware likes to compute.)
+A sequence of numbers is read in chunks of 64: item k is word (k // 16) % 4 of block 16 (k // 64) +
+k % 16. (Sixteen neighbouring blocks side by side are what SIMD hardware likes to compute.)
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def uniforms(
     count: int, seed: int, stream: int, generation: int = 0, candidate: int = 0
 ) -> NDArray[np.float64]:
     """Return uniform numbers in (0, 1): the words plus one half, over 2^32, exact in float64."""
-    return (words(count, seed, stream, generation, candidate) + 0.5) * 2.0**-32
+    return (words(count, seed, stream, generation, candidate).astype(np.float64) + 0.5) * 2.0**-32
 
 
 def normals(
@@ -103,7 +104,8 @@ def normals(
 ) -> NDArray[np.float32]:
     """Return standard normal numbers in float32, by the Box-Muller transform.
 
-    The words 0 and 1 of a block (radius, angle) give two normals in their places, the words 2 and 3 another two.
+    The words 0 and 1 of a block (radius, angle) give two normals in their places, the words 2 and 3
+    another two.
     """
     padded = -(-count // CHUNK) * CHUNK
     raw = words(padded, seed, stream, generation, candidate).reshape(-1, 2, LANES)
@@ -144,6 +146,7 @@ def fresh_seed() -> int:
 
 
 def _minus_log(raw: NDArray[np.uint32]) -> NDArray[np.float64]:
-    # The uniform is rounded to float32 before the logarithm, so that the native kernel starts from the same number.
+    # The uniform is rounded to float32 before the logarithm, so that the native kernel starts from
+    # the same number.
     rounded = (raw.astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-32)
     return -np.log(rounded.astype(np.float64))

@@ -16,7 +16,7 @@ RESTARTABLE = (StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
 
 
 def start_seed(seed: int, start: int) -> int:
-    """Return the seed of a start: the run's own for the first, an independent one for each restart."""
+    """Return the seed of a start: the run's own first, an independent one at each restart."""
     return seed if start == 0 else randomness.child_seed(seed, start)
 
 
@@ -29,8 +29,9 @@ def start_point(
 ) -> NDArray[np.float64]:
     """Return where a start begins.
 
-    The first begins at x0 where one was given. All others begin uniformly in the box where it is finite; where it is not,
-    normally distributed around x0 with standard deviation `reach` (sigma0 times the scale), brought into the box.
+    The first begins at x0 where one was given. All others begin uniformly in the box where it is
+    finite; where it is not, normally distributed around x0 with standard deviation `reach` (sigma0
+    times the scale), brought into the box.
     """
     if start == 0 and x0 is not None:
         return x0
@@ -48,7 +49,7 @@ def start_point(
 
 
 def restart_options(options: dict[str, Any], population_size: int, start: int) -> dict[str, Any]:
-    """Return the options of a start: lambda and the damping doubled as often as there were restarts.
+    """Return the options of a start: lambda and the damping doubled at every restart.
 
     `population_size` is that of the first start.
     """

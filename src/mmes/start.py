@@ -1,13 +1,14 @@
-"""Checking what a search starts from: the start point, the mutation strength, the scales and the bounds."""
+"""Checking what a search starts from: start point, mutation strength, scales and bounds."""
 
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mmes.options import is_real
 
 Vector = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def checked_point(x0: Any, name: str = "x0") -> Vector:
 
 def checked_sigma(sigma0: Any) -> float:
     """Return the start mutation strength: a finite number above 0."""
-    if isinstance(sigma0, bool | np.bool_) or not isinstance(sigma0, numbers.Real):
+    if not is_real(sigma0):
         kind = type(sigma0).__name__
         hint = "; one size a variable goes into scale=" if hasattr(sigma0, "__len__") else ""
         raise TypeError(f"sigma0 must be a finite number > 0, not {sigma0!r} (a {kind}){hint}")
@@ -58,8 +59,9 @@ def checked_scale(scale: Any, n: int) -> Vector | None:
 def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     """Return (lower, upper), one entry a variable each, or None if there are no bounds.
 
-    Taken are a tuple (lower, upper) of numbers or arrays, a list or array of n pairs (low, high) where None stands for
-    no bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries mean no bound.
+    Taken are a tuple (lower, upper) of numbers or arrays, a list or array of n pairs (low, high)
+    where None stands for no bound, and an object with attributes `lb` and `ub` such as SciPy's
+    Bounds. Infinite entries mean no bound.
 
     Parameters
     ----------
@@ -79,8 +81,8 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
             pairs = [(low, high) for low, high in bounds]
         except (TypeError, ValueError):
             raise ValueError(
-                "bounds must be a tuple (lower, upper) or a list of one pair (low, high) a variable, "
-                f"not {_short(bounds)}"
+                "bounds must be a tuple (lower, upper), or a list of one pair (low, high) a "
+                f"variable, not {_short(bounds)}"
             ) from None
         sides = [
             _side([pair[0] for pair in pairs], -np.inf),
@@ -103,7 +105,8 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     if bad.any():
         at = int(bad.argmax())
         raise ValueError(
-            f"a lower bound must not exceed the upper one, but variable {at} has [{lower[at]}, {upper[at]}]"
+            "a lower bound must not exceed the upper one, "
+            f"but variable {at} has [{lower[at]}, {upper[at]}]"
         )
     return lower, upper
 
@@ -114,7 +117,8 @@ def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") ->
     if outside.any():
         at = int(outside.argmax())
         raise ValueError(
-            f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} is outside [{lower[at]}, {upper[at]}]"
+            f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} "
+            f"is outside [{lower[at]}, {upper[at]}]"
         )
 
 

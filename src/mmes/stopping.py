@@ -53,8 +53,9 @@ class StopReason(Enum):
 class Stagnation:
     """Tells when the best value improved too little over a window of generations.
 
-    With b the best value now and b_old the one `window` generations ago, the run stagnates when b_old - b is 0 or less
-    than `tolerance` * window * abs(b): a mean relative improvement below the tolerance a generation.
+    With b the best value now and b_old the one `window` generations ago, the run stagnates when
+    b_old - b is 0 or less than `tolerance` * window * abs(b): a mean relative improvement below the
+    tolerance a generation.
 
     Parameters
     ----------

@@ -73,6 +73,8 @@ def test_values_do_not_depend_on_the_batch(name):
     together = problem(x)
     np.testing.assert_array_equal(together, [problem(row) for row in x])
     np.testing.assert_array_equal(together, problem(np.asfortranarray(x)))
+    reference = problem.batch.reference
+    np.testing.assert_array_equal(reference(x), [reference(row[None])[0] for row in x])
 
 
 def test_alpha_sets_the_conditioning():

@@ -26,7 +26,8 @@ class Evaluator(Protocol):
         generation : int
             Number of the generation, for messages.
         keep_going : callable
-            Asked between evaluations; once it says False, the evaluator may return the values of a first part only.
+            Asked between evaluations; once it says False, the evaluator may return the values of a
+            first part only.
 
         Raises
         ------
@@ -45,7 +46,8 @@ class Evaluator(Protocol):
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
     """Return the error that tells where an objective raised; raise it from the original."""
     return EvaluationError(
-        f"the objective raised {type(error).__name__} at candidate {candidate} of generation {generation}: {error}",
+        f"the objective raised {type(error).__name__} at candidate {candidate} "
+        f"of generation {generation}: {error}",
         np.array(x),
         candidate,
         generation,

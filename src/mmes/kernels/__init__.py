@@ -1,6 +1,7 @@
 """Kernels: all that touches vectors of length n.
 
-`reference` is the numpy reading copy, the fallback and the oracle; `native` is the same in C++. Both fulfil `Kernel`.
+`reference` is the numpy reading copy, the fallback and the oracle; `native` is the same in C++.
+Both fulfil `Kernel`.
 """
 
 from mmes.kernels.choose import choose_kernel, native_problem

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
-    """Return the kernel of that name: ``"native"``, ``"reference"``, or ``"auto"`` for the best there is."""
+    """Return the kernel of that name; ``"auto"`` takes the native one where it loads."""
     if name == "reference":
         return ReferenceKernel()
     problem = native_problem()
@@ -24,8 +24,8 @@ def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
     if name == "native":
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
     warnings.warn(
-        f"the native kernel cannot be loaded ({problem}); the numpy reference is used, which is about "
-        "twenty times slower",
+        f"the native kernel cannot be loaded ({problem}); "
+        "the numpy reference is used, which is about twenty times slower",
         KernelWarning,
         stacklevel=2,
     )

@@ -7,7 +7,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import _native
+import mmes._native as _native
 from mmes.kernels.protocol import Box, BoxTreatment, Noise, StepLaw, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, apply_increments
 from mmes.randomness import Stream

@@ -42,14 +42,17 @@ class Box:
 
 @dataclass(frozen=True)
 class StepLaw:
-    """The law of the steps of one generation: z = isotropic * scale .* z_0 + sum_k factors_k archive[rows_k].
+    """The law of the steps of one generation.
+
+    A step is z = isotropic * scale .* z_0 + sum_k factors_k archive[rows_k].
 
     Attributes
     ----------
     isotropic : float
         Factor of the isotropic part, sqrt(1 - gamma).
     rows : ndarray of int64, shape (draws, used)
-        The archive rows that each draw mixes; a negative one stands for an empty slot (a zero vector).
+        The archive rows that each draw mixes; a negative one stands for an empty slot (a zero
+        vector).
     factors : ndarray of float32, shape (draws, used)
         Their factors.
     noise : Noise
@@ -118,7 +121,10 @@ class Kernel(Protocol):
         seed: int,
         generation: int,
     ) -> None:
-        """Fill the (lambda, n) population with mean + sigma z; candidate draws + i is the mirror image of draw i."""
+        """Fill the (lambda, n) population with mean + sigma z.
+
+        Candidate draws + i is the mirror image of draw i.
+        """
         ...
 
     def recombine(
@@ -132,18 +138,21 @@ class Kernel(Protocol):
         gain: float,
         archive_row: NDArray[np.float32] | None,
     ) -> None:
-        """Move the mean to the weighted parents and the path to decay * path + gain * (step of the mean), in place.
+        """Move the mean to the weighted parents, and the path with it, in place.
 
-        The new path is also written to the archive row.
+        The path becomes decay * path + gain * (step of the mean). The new path is also written to
+        the archive row.
         """
         ...
 
     def adapt_scale(
         self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
     ) -> None:
-        """Update the scale d in place: d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean log.
+        """Learn the scale d of each coordinate, in place.
 
-        `weights` has one entry a draw; the isotropic parts z_0 of the generation are made again from their address.
+        d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights`
+        has one entry a draw; the isotropic parts z_0 of the generation are made again from their
+        address.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The kernel in numpy: the reading copy, the fallback, and the oracle of the native kernel's tests."""
+"""The kernel in numpy: the reading copy, the fallback, and the native kernel's oracle."""
 
 from __future__ import annotations
 
@@ -178,13 +178,13 @@ def isotropic_part(
 
 
 def apply_increments(scale: Vector, increments: Vector) -> None:
-    """Multiply the scale by exp(increment), less the mean increment: the overall size belongs to sigma."""
+    """Multiply the scale by exp(increment), less the mean: the overall size belongs to sigma."""
     increments -= increments.mean()
     scale *= np.exp(increments)
 
 
 def confine(points: Vector, box: Box) -> None:
-    """Bring points into the box, in place: onto its wall (clip), or folded back as between mirrors (reflect)."""
+    """Bring points into the box, in place: onto its wall, or folded back as between mirrors."""
     if box.treatment is BoxTreatment.REFLECT:
         with np.errstate(invalid="ignore", over="ignore"):
             _reflect(points, box.lower, box.upper)

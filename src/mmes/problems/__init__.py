@@ -6,7 +6,8 @@
 1.0
 """
 
+from mmes.problems.native import levels as native_levels
 from mmes.problems.problem import Problem
 from mmes.problems.registry import Entry, entries, get, names
 
-__all__ = ["Entry", "Problem", "entries", "get", "names"]
+__all__ = ["Entry", "Problem", "entries", "get", "names", "native_levels"]

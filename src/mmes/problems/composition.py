@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.problems import base, transforms
+from mmes.problems import base, native, transforms
 from mmes.problems.problem import Vector
 
 
@@ -98,6 +100,16 @@ class Part:
                 return base.rosenbrock(z)
 
 
+class Packed(NamedTuple):
+    """The parts of a composition as the arrays that the native helper takes."""
+
+    parts: NDArray[np.int64]  # base, transform, start, size, start of the matrix or -1
+    weights: Vector
+    variables: NDArray[np.int32]
+    coefficients: Vector  # shifts, elliptic weights, asymmetries, scales
+    matrices: Vector
+
+
 @dataclass(frozen=True, eq=False)
 class Composition:
     """A sum of parts, evaluated by the native helper or, without it, by numpy.
@@ -106,18 +118,18 @@ class Composition:
     ----------
     parts : tuple of Part
         The terms, added in this order.
-    outside : tuple of ndarray, optional
+    inside : tuple of ndarray, optional
         A box outside of which the value is NaN; None evaluates every point.
     """
 
     parts: tuple[Part, ...]
-    outside: tuple[Vector, Vector] | None = None
+    inside: tuple[Vector, Vector] | None = None
 
     def __call__(self, x: Vector) -> Vector:
         """Return the value of each row of x."""
-        values = self.reference(x)
-        if self.outside is not None:
-            lower, upper = self.outside
+        values = self.native(x) if native.helper else self.reference(x)
+        if self.inside is not None:
+            lower, upper = self.inside
             values[np.any((x < lower) | (x > upper), axis=1)] = np.nan
         return values
 
@@ -127,3 +139,39 @@ class Composition:
         for part in self.parts:
             total += part(x)
         return total
+
+    def native(self, x: Vector, level: str = "") -> Vector:
+        """Return the values by the native helper, at one of `native.levels()` or the best."""
+        if native.helper is None:
+            raise RuntimeError("the native helper mmes.problems._native is not built")
+        return native.helper.evaluate(x, *self._packed, level)
+
+    @cached_property
+    def _packed(self) -> Packed:
+        starts: dict[int, int] = {-1: -1}  # by id: groups of one size share their matrix
+        matrices = [np.empty(0)]
+        rows = []
+        start = end = 0
+        for part in self.parts:
+            size = len(part.index)
+            key = -1 if part.matrix is None else id(part.matrix)
+            if key not in starts and part.matrix is not None:
+                starts[key] = end
+                matrices.append(part.matrix.ravel())
+                end += size * size
+            rows.append((part.base, part.transform, start, size, starts[key]))
+            start += size
+        sizes = [len(part.index) for part in self.parts]
+        coefficients = [
+            np.concatenate([part.shift for part in self.parts]),
+            np.concatenate([base.elliptic_weights(size) for size in sizes]),
+            np.concatenate([transforms.asymmetry_coefficients(size) for size in sizes]),
+            np.concatenate([transforms.scale_coefficients(size) for size in sizes]),
+        ]
+        return Packed(
+            np.array(rows, dtype=np.int64),
+            np.array([part.weight for part in self.parts]),
+            np.concatenate([part.index for part in self.parts]),
+            np.array(coefficients),
+            np.concatenate(matrices),
+        )

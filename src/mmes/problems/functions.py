@@ -7,50 +7,59 @@ orthogonal R that is drawn, on first use, from an explicit seed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from mmes.problems import base
+from mmes.problems import base, native
 from mmes.problems.problem import Batch, Problem, Vector, box
 
 BOX = (-5.0, 5.0)
-CONDITION = 1e6
+SQUARES = {"sphere": (1.0, 1.0), "discus": (1e6, 1.0), "cigar": (1.0, 1e6)}
 
 
-def discus(x: Vector) -> Vector:
-    """Return 1e6 x_1^2 + sum_{i>1} x_i^2."""
-    return CONDITION * x[:, 0] ** 2 + base.sphere(x[:, 1:])
+class Kind(IntEnum):
+    """The kinds of formulas; the native helper knows them by the same numbers."""
 
-
-def cigar(x: Vector) -> Vector:
-    """Return x_1^2 + 1e6 sum_{i>1} x_i^2."""
-    return x[:, 0] ** 2 + CONDITION * base.sphere(x[:, 1:])
-
-
-@dataclass(frozen=True, eq=False)
-class Ellipsoid:
-    """sum_i 10^(alpha (i-1)/(n-1)) x_i^2, with the coefficients computed once."""
-
-    weights: Vector
-
-    def __call__(self, x: Vector) -> Vector:
-        """Return the value of each row of x."""
-        return base.elliptic(x, self.weights)
+    SQUARES = 0  # c_1 x_1^2 + c_2 sum_{i>1} x_i^2
+    ELLIPSOID = 1  # sum_i c_i x_i^2
+    ROSENBROCK = 2
+    POWERS = 3  # sum_i |x_i|^c_i
 
 
 @dataclass(frozen=True, eq=False)
-class DifferentPowers:
-    """sum_i |x_i|^(2 + 4 (i-1)/(n-1)), with the exponents computed once."""
+class Function:
+    """One of the formulas with its coefficients c, evaluated by the native helper or by numpy."""
 
-    exponents: Vector
+    kind: Kind
+    coefficients: Vector
 
     def __call__(self, x: Vector) -> Vector:
         """Return the value of each row of x."""
-        terms = np.abs(x)
-        np.power(terms, self.exponents, out=terms)
-        return np.add.reduce(terms, axis=1)
+        return self.native(x) if native.helper else self.reference(x)
+
+    def reference(self, x: Vector) -> Vector:
+        """Return the values by numpy: the reading copy, the fallback and the oracle."""
+        c = self.coefficients
+        match self.kind:
+            case Kind.SQUARES:
+                return c[0] * x[:, 0] ** 2 + c[1] * base.sphere(x[:, 1:])
+            case Kind.ELLIPSOID:
+                return base.elliptic(x, c)
+            case Kind.ROSENBROCK:
+                return base.rosenbrock(x)
+            case Kind.POWERS:
+                terms = np.abs(x)
+                np.power(terms, c, out=terms)
+                return np.add.reduce(terms, axis=1)
+
+    def native(self, x: Vector, level: str = "") -> Vector:
+        """Return the values by the native helper, at one of `native.levels()` or the best."""
+        if native.helper is None:
+            raise RuntimeError("the native helper mmes.problems._native is not built")
+        return native.helper.evaluate_rows(x, self.kind, self.coefficients, level)
 
 
 @lru_cache(maxsize=1)  # so that copies unpickled for each task of a worker share one matrix
@@ -137,17 +146,20 @@ def make(
     return Problem(name, n, function, lower, upper, minimizer, 0.0, DESCRIPTIONS[name], details)
 
 
-def _unrotated(kind: str, n: int, alpha: float) -> tuple[Batch, Vector]:
+def _unrotated(kind: str, n: int, alpha: float) -> tuple[Function, Vector]:
     """Return the function and its minimiser."""
     minimizer = np.full(n, 1.0 if kind == "rosenbrock" else 0.0)
     minimizer.setflags(write=False)
     match kind:
         case "ellipsoid":
-            return Ellipsoid(base.elliptic_weights(n, alpha)), minimizer
+            function = Function(Kind.ELLIPSOID, base.elliptic_weights(n, alpha))
+        case "rosenbrock":
+            function = Function(Kind.ROSENBROCK, np.empty(0))
         case "different_powers":
-            return DifferentPowers(2.0 + 4.0 * base.ramp(n)), minimizer
+            function = Function(Kind.POWERS, 2.0 + 4.0 * base.ramp(n))
         case _:
-            return FORMULAS[kind], minimizer
+            function = Function(Kind.SQUARES, np.array(SQUARES[kind]))
+    return function, minimizer
 
 
 def _checked_seed(seed: int | None) -> int:
@@ -157,13 +169,6 @@ def _checked_seed(seed: int | None) -> int:
         raise ValueError(f"seed must be a non-negative integer, not {seed!r}")
     return int(seed)
 
-
-FORMULAS: dict[str, Batch] = {
-    "sphere": base.sphere,
-    "rosenbrock": base.rosenbrock,
-    "discus": discus,
-    "cigar": cigar,
-}
 
 DESCRIPTIONS = {
     "sphere": "Sum of squares.",

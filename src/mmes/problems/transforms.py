@@ -16,7 +16,7 @@ def oscillate(z: Vector) -> Vector:
 
     sign(z) exp(h + 0.049 (sin(c1 h) + sin(c2 h))) with h = ln|z|.
     """
-    h = np.log(np.abs(z), out=np.zeros_like(z), where=z != 0.0)
+    h = np.log(np.where(z == 0.0, 1.0, np.abs(z)))
     positive = z > 0.0
     waves = np.sin(np.where(positive, 10.0, 5.5) * h)
     waves += np.sin(np.where(positive, 7.9, 3.1) * h)

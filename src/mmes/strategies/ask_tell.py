@@ -1,4 +1,4 @@
-"""The ask/tell shell around a search algorithm: bookkeeping, failures, the best point, stopping, state."""
+"""The ask/tell shell around a search: bookkeeping, failures, best point, stopping, state."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COMMON_OPTIONS = (
         "stagnation_window",
         int,
         "Generations over which the best value must improve; 'off' never stops for stagnation.",
-        default_text="n",
+        default_text="n, at least 200",
         low=1,
         choices=("off",),
     ),
@@ -97,7 +97,8 @@ class AskTell:
     x0 : array_like
         Start point; copied.
     sigma0 : float
-        Start mutation strength: the typical distance, along one variable, at which improvements are expected.
+        Start mutation strength: the typical distance, along one variable, at which improvements are
+        expected.
     bounds : tuple, list or None
         (lower, upper), or one pair a variable. No candidate ever lies outside.
     scale : array_like or None
@@ -107,8 +108,8 @@ class AskTell:
 
     Notes
     -----
-    Candidates are a pure function of the seed, the state and the generation: asking again gives the same array, and
-    what was lost can be rebuilt.
+    Candidates are a pure function of the seed, the state and the generation: asking again gives the
+    same array, and what was lost can be rebuilt.
     """
 
     name: ClassVar[str]
@@ -156,7 +157,7 @@ class AskTell:
         self._stagnation = (
             None
             if window == "off"
-            else Stagnation(window or mean.size, chosen["stagnation_tolerance"])
+            else Stagnation(window or max(mean.size, 200), chosen["stagnation_tolerance"])
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
@@ -164,7 +165,7 @@ class AskTell:
         self._told: NDArray[np.bool_] = np.empty(0, dtype=bool)
         self._lock = threading.Lock()
 
-    # -- what a user reads -----------------------------------------------------------------------------------------
+    # What a user reads
 
     @classmethod
     def option_table(cls) -> tuple[Option, ...]:
@@ -178,7 +179,7 @@ class AskTell:
 
     @property
     def population_size(self) -> int:
-        """Candidates a generation, lambda; the first generation may have the start point as one more row."""
+        """Candidates a generation, lambda, besides the start point in the first one."""
         return self._search.population_size
 
     @property
@@ -201,13 +202,14 @@ class AskTell:
         """The point of the best value told so far (the start point before the first), read-only."""
         return _read_only(self._with_pending()[1])
 
-    # -- ask and tell ----------------------------------------------------------------------------------------------
+    # Ask and tell
 
     def ask(self) -> Vector:
         """Return the candidates of this generation, a read-only array with one candidate a row.
 
-        There are `population_size` rows; in the very first generation of a strategy that needs the start point's value
-        there is one more, the start point itself, before them. Asking again before telling gives the same array.
+        There are `population_size` rows; in the very first generation of a strategy that needs the
+        start point's value there is one more, the start point itself, before them. Asking again
+        before telling gives the same array.
         """
         with self._alone("ask"):
             if self._population is None:
@@ -222,7 +224,7 @@ class AskTell:
             return _read_only(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
-        """Take in values of the candidates that `ask` returned; the update happens when all have come.
+        """Take in values of the asked candidates; the update happens when all have come.
 
         Parameters
         ----------
@@ -234,8 +236,8 @@ class AskTell:
         Raises
         ------
         TellError
-            If nothing was asked, the number of values is wrong, or a row is unknown or was told before. The state is
-            unchanged.
+            If nothing was asked, the number of values is wrong, or a row is unknown or was told
+            before. The state is unchanged.
         """
         with self._alone("tell"):
             if self._population is None:
@@ -253,7 +255,7 @@ class AskTell:
                 self._complete()
 
     def skip(self) -> None:
-        """Give up the asked generation: its values are lost and it will be asked again, the same candidates."""
+        """Give up the asked generation: the next `ask` gives the same candidates again."""
         with self._alone("skip"):
             self._population = None
 
@@ -290,10 +292,10 @@ class AskTell:
             return StopReason.MAX_EVALUATIONS
         return None
 
-    # -- state -----------------------------------------------------------------------------------------------------
+    # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """Return the state after the last completed generation: a dict of JSON-able entries and one of arrays.
+        """Return the state after the last completed generation: JSON-able entries, and arrays.
 
         Parameters
         ----------
@@ -351,7 +353,7 @@ class AskTell:
             made._stagnation.restore(made.generation, arrays["improvements"])
         return made
 
-    # -- inner works -----------------------------------------------------------------------------------------------
+    # Inner works
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
@@ -430,7 +432,8 @@ class AskTell:
 class _Buffers:
     """Memory for populations, used again as soon as nobody else holds it.
 
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept must not change.
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
+    must not change.
     """
 
     def __init__(self) -> None:

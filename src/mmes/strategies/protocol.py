@@ -1,4 +1,4 @@
-"""What a search algorithm must offer so that the ask/tell shell, and with it `minimize`, can drive it."""
+"""What a search algorithm must offer so that the ask/tell shell can drive it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ class Setup:
 
 
 class Search(Protocol):
-    """A search algorithm: samples a generation, takes in its ranking. Deterministic given the values it is told.
+    """A search algorithm: samples a generation, takes in its ranking.
 
-    The shell (`AskTell`) looks after everything else: bookkeeping, partial tells, failures, the best point, stopping.
+    It is deterministic given the values it is told. The shell (`AskTell`) looks after everything
+    else: bookkeeping, partial tells, failures, the best point, stopping.
     """
 
     options: ClassVar[tuple[Option, ...]]
@@ -70,7 +71,7 @@ class Search(Protocol):
 
     @classmethod
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
-        """Return the options, reduced if need be to what fits into `available` bytes, and the bytes needed.
+        """Return the options, reduced to what fits into `available` bytes, and the bytes needed.
 
         Raises
         ------
@@ -90,7 +91,7 @@ class Search(Protocol):
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation: `values` by candidate (no NaN), `ranking` from best to worst."""
+        """Take in an evaluated generation: `values` (no NaN), `ranking` from best to worst."""
         ...
 
     def scalars(self) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def get_strategy(strategy: Any) -> type[AskTell]:
         return strategy
     if not isinstance(strategy, str):
         raise TypeError(
-            f"strategy must be a name or a strategy class, not {strategy!r} (a {type(strategy).__name__})"
+            "strategy must be a name or a strategy class, "
+            f"not {strategy!r} (a {type(strategy).__name__})"
         )
     table = {_plain(name): known for name, known in STRATEGIES.items()}
     plain = _plain(strategy)

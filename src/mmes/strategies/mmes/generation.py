@@ -30,8 +30,10 @@ def sample(
 ) -> None:
     """Fill the (lambda, n) population with the candidates of this generation."""
     # Sample: for i = 1..lambda: z_i ~ P_m, x_i = m + sigma z_i.
-    # N.B. the pseudo-code does not mention mirrored pairs, m - sigma z_i; the tables need them (without: Discus 3.2e6).
-    # N.B. points outside a box are clipped or reflected, and go on in that form: the tables of the CEC suites need it.
+    # N.B. the pseudo-code does not mention mirrored pairs, m - sigma z_i; the tables need them
+    # (without: Discus 3.2e6).
+    # N.B. points outside a box are clipped or reflected, and go on in that form: the tables of the
+    # CEC suites need it.
     law = mixer.law(state, generation)
     kernel.sample(
         population,
@@ -61,7 +63,8 @@ def update(
     parents = ranking[: p.mu]
     best = values[parents]
 
-    # Archive: the slot that the new path will take (the oldest direction, or one of the closest pair).
+    # Archive: the slot that the new path will take (the oldest direction, or one of the closest
+    # pair).
     row = claim_row(state.archive, p.spacing, generation)
 
     # Mean:    m' = sum_{i <= mu} w_i x_{i:lambda}.
@@ -96,7 +99,10 @@ def update(
 
 
 def _scale_weights(ranking: NDArray[np.int64], p: Parameters) -> NDArray[np.float64]:
-    """Return the selection weight of each draw: +w_1..+w_mu, [0], -w_mu..-w_1 by rank, mirrored pairs added up."""
+    """Return the selection weight of each draw, mirrored pairs added up.
+
+    By rank the weights are +w_1..+w_mu, [0 for odd lambda], -w_mu..-w_1.
+    """
     by_rank = np.zeros(p.population_size)
     by_rank[: p.mu] = p.weights
     by_rank[p.population_size - p.mu :] -= p.weights[::-1]

@@ -36,14 +36,16 @@ class StepMixer:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """P_m: l directions with replacement, i_1..i_l ~ alpha, with factors sqrt(gamma / l) z_j.
 
-        N.B. the geometric law of the paper starts at 0 (the newest direction); from 1 on, the newest would come last.
-        Folding it modulo m gives alpha exactly, and inverting alpha's own cumulative table gives the same law.
+        N.B. the geometric law of the paper starts at 0 (the newest direction); from 1 on, the
+        newest would come last. Folding it modulo m gives alpha exactly, and inverting alpha's own
+        cumulative table gives the same law.
         """
         p = self._parameters
         ages, normals = self._kernel.mixture_draws(
             self._cumulative, p.draws, p.mixing, self._seed, generation
         )
-        # Places of the archive that are still empty hold zero vectors: row -1, which the kernel skips.
+        # Places of the archive that are still empty hold zero vectors: row -1, which the kernel
+        # skips.
         by_age = np.full(p.archive_size, -1, dtype=np.int64)
         by_age[: state.archive.order.size] = state.archive.order[::-1]
         return by_age[ages], normals * self._factor

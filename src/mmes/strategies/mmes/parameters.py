@@ -113,7 +113,7 @@ OPTIONS = (
     Option(
         "significance",
         float,
-        "Significance level of the paired test: sigma grows when success is surer than 1 minus this.",
+        "Significance level of the paired test: sigma grows where success is surer than 1 - this.",
         default=0.05,
         symbol="alpha_z",
         low=0,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 class Archive:
     """The stored directions with their time stamps.
 
-    Rows of `vectors` never move; `order` lists the occupied ones by age. See `directions` for the replacement rule.
+    Rows of `vectors` never move; `order` lists the occupied ones by age. See `directions` for the
+    replacement rule.
 
     =================  ==============  ==========================================
     field              paper           meaning

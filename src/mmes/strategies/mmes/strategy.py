@@ -72,7 +72,8 @@ class MMESSearch:
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
             warnings.warn(
                 f"the default archive of m = {wanted} directions of {n} variables takes "
-                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: m is reduced to {fitting}",
+                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: "
+                f"m is reduced to {fitting}",
                 ReducedArchiveWarning,
                 stacklevel=2,
             )
@@ -81,8 +82,8 @@ class MMESSearch:
         advice = (
             f"archive_size={fitting} would fit"
             if fitting >= 1
-            else f"no archive fits: the population of {population // (8 * n)} candidates alone takes "
-            f"{in_words(population)}; a smaller population_size may help"
+            else f"no archive fits: the population of {population // (8 * n)} candidates alone "
+            f"takes {in_words(population)}; a smaller population_size may help"
         )
         raise MemoryError(
             f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
@@ -142,7 +143,8 @@ class MMES(AskTell):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `MMES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `MMES.option_table()`.
     """
 
     name = "mmes"

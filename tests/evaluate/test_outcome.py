@@ -1,0 +1,104 @@
+"""The door for an objective's answers."""
+
+from __future__ import annotations
+
+import decimal
+import fractions
+
+import numpy as np
+import pytest
+
+from mmes.evaluate.outcome import as_value, as_values
+
+GOOD = [
+    (1.5, 1.5),
+    (2, 2.0),
+    (np.float32(0.5), 0.5),
+    (np.int8(-3), -3.0),
+    (np.array(4.0), 4.0),
+    (np.array([5.0]), 5.0),
+    (np.array([[6]]), 6.0),
+    (fractions.Fraction(1, 4), 0.25),
+    (decimal.Decimal("0.5"), 0.5),
+    (float("inf"), np.inf),
+    (float("-inf"), -np.inf),
+]
+BAD = [
+    (None, TypeError, "None"),
+    ("1.0", TypeError, "'1.0'"),
+    (b"1", TypeError, "b'1'"),
+    (True, TypeError, "True"),
+    (np.bool_(False), TypeError, "False"),
+    (1 + 2j, TypeError, "complex"),
+    (np.array([1 + 2j]), TypeError, "complex128"),
+    (np.array(["a"]), TypeError, "<U1"),
+    (np.array([None]), TypeError, "object"),
+    ([1.0], TypeError, r"\[1.0\]"),
+    ((1.0, 2.0), TypeError, "tuple"),
+    ({}, TypeError, "dict"),
+    (object(), TypeError, "object"),
+    (np.array([1.0, 2.0]), ValueError, r"shape \(2,\)"),
+    (np.empty(0), ValueError, r"shape \(0,\)"),
+]
+
+
+@pytest.mark.parametrize(("answer", "expected"), GOOD, ids=repr)
+def test_values_are_taken(answer, expected: float) -> None:
+    found = as_value(answer)
+    assert type(found) is float
+    assert found == expected
+
+
+def test_nan_is_a_value() -> None:
+    assert np.isnan(as_value(np.nan))
+
+
+@pytest.mark.parametrize(("answer", "error", "named"), BAD, ids=lambda x: repr(x)[:30])
+def test_anything_else_is_named_and_refused(answer, error: type[Exception], named: str) -> None:
+    with pytest.raises(error, match=named):
+        as_value(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [1, 2.0, np.float64(3)],
+        (1, 2, 3),
+        np.array([1, 2, 3]),
+        np.array([[1.0], [2.0], [3.0]]),
+        np.array([[1.0, 2.0, 3.0]]),
+        [np.array([1.0]), np.array(2.0), 3],
+    ],
+    ids=["list", "tuple", "integers", "column", "row", "arrays"],
+)
+def test_batches_are_taken(answer) -> None:
+    found = as_values(answer, 3)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "named"),
+    [
+        ([1.0, 2.0], ValueError, "3 values are expected, but 2 came"),
+        (np.zeros(4), ValueError, r"shape \(4,\)"),
+        (np.zeros((3, 2)), ValueError, r"shape \(3, 2\)"),
+        (1.0, ValueError, r"shape \(\)"),
+        (None, TypeError, "None"),
+        ([1.0, None, 2.0], TypeError, "None"),
+        ([1.0, "2", 2.0], TypeError, "'2'"),
+        (np.array([True, False, True]), TypeError, "bool"),
+        ("abc", TypeError, "'abc'"),
+        (np.zeros(3, dtype=complex), TypeError, "complex128"),
+    ],
+    ids=lambda x: repr(x)[:30],
+)
+def test_bad_batches_are_named_and_refused(answer, error: type[Exception], named: str) -> None:
+    with pytest.raises(error, match=named):
+        as_values(answer, 3)
+
+
+def test_a_batch_is_a_copy() -> None:
+    mine = np.zeros(3)
+    as_values(mine, 3)[0] = 7
+    assert mine[0] == 0

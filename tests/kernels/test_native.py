@@ -1,0 +1,149 @@
+"""The native kernel against the reference, its oracle; threads and SIMD levels to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmes.kernels import Box, Noise, ReferenceKernel, StepLaw
+from mmes.kernels.native import NativeKernel, simd_levels
+from mmes.kernels.protocol import BoxTreatment
+
+REFERENCE = ReferenceKernel()
+SIZES = [1, 2, 63, 64, 65, 1000, 1025, 3000]
+
+
+def make_case(n: int, candidates: int, mirrored: bool, noise: Noise, scaled: bool, used: int = 5):
+    rng = np.random.default_rng(n + candidates)
+    draws = (candidates + 1) // 2 if mirrored else candidates
+    archive = rng.standard_normal((7, n)).astype(np.float32)
+    rows = rng.integers(-1, 7, (draws, used))
+    factors = rng.standard_normal((draws, used)).astype(np.float32)
+    scale = np.exp(rng.standard_normal(n)) if scaled else None
+    mean = rng.standard_normal(n)
+    return draws, mean, archive, StepLaw(0.8, rows, factors, noise, scale)
+
+
+def sampled(kernel, n, candidates, case, box=None, sigma=0.7):
+    draws, mean, archive, law = case
+    out = np.empty((candidates, n))
+    kernel.sample(out, draws, mean, sigma, archive, law, box, 12345, 6)
+    return out
+
+
+@pytest.mark.parametrize("simd", simd_levels())
+@pytest.mark.parametrize("noise", list(Noise))
+@pytest.mark.parametrize("n", SIZES)
+def test_sample_agrees_with_the_reference(n: int, noise: Noise, simd: str) -> None:
+    for candidates, mirrored, scaled in ((6, True, False), (7, True, True), (5, False, False)):
+        case = make_case(n, candidates, mirrored, noise, scaled)
+        expected = sampled(REFERENCE, n, candidates, case)
+        found = sampled(NativeKernel(simd=simd), n, candidates, case)
+        np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("treatment", [BoxTreatment.CLIP, BoxTreatment.REFLECT])
+@pytest.mark.parametrize("kernel", [REFERENCE, NativeKernel()], ids=["reference", "native"])
+def test_samples_stay_in_the_box(kernel, treatment: BoxTreatment) -> None:
+    n, candidates = 300, 9
+    lower, upper = np.full(n, -0.5), np.full(n, 1.0)
+    lower[:50], upper[50:100] = -np.inf, np.inf
+    lower[100:110] = upper[100:110] = 0.25
+    box = Box(lower, upper, treatment)
+    case = make_case(n, candidates, True, Noise.NORMAL, False)
+    for sigma in (0.1, 1.0, 1e3, 1e12):
+        found = sampled(kernel, n, candidates, case, box, sigma)
+        assert np.isfinite(found).all()
+        assert ((found >= lower) & (found <= upper)).all()
+        expected = sampled(REFERENCE, n, candidates, case, box, sigma)
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-5, atol=3e-6 * min(sigma, 1.0) + 2e-6 * sigma
+        )
+
+
+def test_reflection_folds_like_mirrors() -> None:
+    lower, upper = np.array([0.0, -np.inf, 2.0]), np.array([1.0, 3.0, np.inf])
+    box = Box(lower, upper, BoxTreatment.REFLECT)
+    from mmes.kernels.reference import confine
+
+    for x, expected in (
+        ([1.25, 3.5, 1.5], [0.75, 2.5, 2.5]),
+        ([-0.25, 9.0, -1.0], [0.25, -3.0, 5.0]),
+        ([2.25, 1.0, 2.0], [0.25, 1.0, 2.0]),
+        ([-1.75, 3.0, 7.0], [0.25, 3.0, 7.0]),
+    ):
+        point = np.array([x])
+        confine(point, box)
+        np.testing.assert_array_equal(point[0], expected)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_recombine_agrees_with_the_reference(n: int) -> None:
+    rng = np.random.default_rng(n)
+    population, parents = rng.standard_normal((9, n)), np.array([3, 0, 8, 5])
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+    states = []
+    for kernel in (REFERENCE, *(NativeKernel(simd=simd) for simd in simd_levels())):
+        mean, path = np.linspace(-1, 1, n), np.linspace(1, 2, n)
+        row = np.zeros(n, dtype=np.float32)
+        kernel.recombine(population, parents, weights, mean, path, 0.9, 2.5, row)
+        states.append((mean, path, row))
+    for found in states[1:]:
+        for a, b in zip(found, states[0], strict=True):
+            np.testing.assert_allclose(
+                a, b, rtol=1e-6 if a.dtype == np.float32 else 1e-12, atol=1e-12
+            )
+    mean, path, row = states[0]
+    np.testing.assert_allclose(mean, weights @ population[parents])
+    np.testing.assert_array_equal(row, path.astype(np.float32))
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+def test_adapt_scale_agrees_with_the_reference(noise: Noise) -> None:
+    weights = np.array([0.3, -0.2, 0.0, 0.4, -0.5])
+    scales = []
+    for kernel in (REFERENCE, NativeKernel()):
+        scale = np.linspace(0.5, 2.0, 1500)
+        kernel.adapt_scale(scale, weights, 0.05, noise, 77, 3)
+        scales.append(scale)
+    np.testing.assert_allclose(scales[1], scales[0], rtol=1e-6)
+    start = np.linspace(0.5, 2.0, 1500)
+    assert np.log(scales[0]).mean() == pytest.approx(np.log(start).mean(), abs=1e-12)
+    moved = scales[0] != start
+    assert moved.any() == (noise is not Noise.RADEMACHER)  # z_0^2 = 1 carries no signal
+
+
+def test_mixture_draws_are_the_same_places() -> None:
+    cumulative = np.cumsum(np.full(50, 0.02))
+    a_places, a_normals = REFERENCE.mixture_draws(cumulative, 12, 70, 3, 9)
+    for simd in simd_levels():
+        b_places, b_normals = NativeKernel(simd=simd).mixture_draws(cumulative, 12, 70, 3, 9)
+        np.testing.assert_array_equal(a_places, b_places)
+        np.testing.assert_allclose(a_normals, b_normals, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+def test_threads_and_wide_simd_change_no_bit(noise: Noise) -> None:
+    n, candidates = 20_000, 7
+    case = make_case(n, candidates, True, noise, True)
+    fused = [level for level in simd_levels() if level != "baseline"] or ["baseline"]
+    found = [
+        sampled(NativeKernel(threads=threads, simd=level), n, candidates, case)
+        for threads in (1, 2, 3, 16)
+        for level in fused
+    ]
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_unknown_simd_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="simd must be one of"):
+        NativeKernel(simd="mmx")
+
+
+def test_misfitting_arrays_are_refused() -> None:
+    kernel = NativeKernel()
+    law = StepLaw(1.0, np.zeros((2, 1), dtype=np.int64), np.ones((2, 1), dtype=np.float32))
+    with pytest.raises(ValueError, match="differ in dimension"):
+        kernel.sample(np.empty((4, 5)), 2, np.zeros(6), 1.0, None, law, None, 1, 1)
+    with pytest.raises(ValueError, match="outside the archive"):
+        kernel.sample(np.empty((4, 5)), 2, np.zeros(5), 1.0, None, law, None, 1, 1)
