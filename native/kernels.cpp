@@ -124,15 +124,18 @@ void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) 
         for (std::size_t i = 0; i < count; ++i) tile[i] = 0.0;
         for (std::size_t k = 0; k < a.mu; ++k) {
             const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
+            const double* __restrict mean = a.mean + begin;
             const double weight = a.weights[k];
-            for (std::size_t i = 0; i < count; ++i) tile[i] = fused(weight, x[i], tile[i]);
+            // N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which would swamp the
+            // path once sigma is small against the mean.
+            for (std::size_t i = 0; i < count; ++i) tile[i] = fused(weight, x[i] - mean[i], tile[i]);
         }
         double* __restrict mean = a.mean + begin;
         double* __restrict path = a.path + begin;
         const double decay = a.decay, gain = a.gain;
         for (std::size_t i = 0; i < count; ++i) {
-            path[i] = fused(gain, tile[i] - mean[i], decay * path[i]);
-            mean[i] = tile[i];
+            path[i] = fused(gain, tile[i], decay * path[i]);
+            mean[i] += tile[i];
         }
         if (a.archive_row != nullptr) {
             float* __restrict row = a.archive_row + begin;

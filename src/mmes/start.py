@@ -13,6 +13,14 @@ from mmes.options import is_real
 Vector = NDArray[np.float64]
 
 
+def claimed_size(x0: Any) -> int:
+    """Return how many variables a start point seems to have (at least 1), before it is checked."""
+    try:
+        return max(int(np.size(x0)), 1)
+    except ValueError:  # a ragged list, which `checked_point` will refuse
+        return 1
+
+
 def checked_point(x0: Any, name: str = "x0") -> Vector:
     """Return a private float64 copy of a start point: one-dimensional, not empty, finite."""
     array = _real_array(x0, name)

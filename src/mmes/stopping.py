@@ -31,7 +31,7 @@ class StopReason(Enum):
     REQUESTED = 7, "A stop was requested."
     SIGMA_TOO_LARGE = (
         8,
-        "The mutation strength sigma grew beyond its limit: is the objective unbounded below?",
+        "The search ran away to huge steps: is the objective unbounded below?",
     )
     UNBOUNDED = 9, "The objective returned -inf: it is unbounded below."
     ALL_FAILED = 10, "No candidate of ten generations in a row gave a finite value."

@@ -77,10 +77,12 @@ class ReferenceKernel:
         archive_row: NDArray[np.float32] | None,
     ) -> None:
         """See `Kernel.recombine`."""
-        new_mean = weights @ population[parents]
+        # N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which
+        # would swamp the path once sigma is small against the mean.
+        step = weights @ (population[parents] - mean)
         path *= decay
-        path += gain * (new_mean - mean)
-        mean[:] = new_mean
+        path += gain * step
+        mean += step
         if archive_row is not None:
             archive_row[:] = path
 

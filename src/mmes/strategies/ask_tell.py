@@ -19,12 +19,21 @@ from mmes.kernels import Box, choose_kernel
 from mmes.kernels.protocol import BoxTreatment
 from mmes.options import Option, validated
 from mmes.randomness import SEED_LIMIT, fresh_seed
-from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.start import (
+    checked_bounds,
+    checked_inside,
+    checked_point,
+    checked_scale,
+    checked_sigma,
+    claimed_size,
+)
 from mmes.stopping import Stagnation, StopReason
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import rank
 
 FAILURES_IN_A_ROW = 10
+# Whatever limits a user sets: beyond these, steps vanish or overflow in double precision.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 COMMON_OPTIONS = (
     Option(
@@ -126,11 +135,11 @@ class AskTell:
     ):
         chosen = validated(self.option_table(), options, type(self).__name__)
         sigma = checked_sigma(sigma0)
-        n = np.size(x0)  # type: ignore[arg-type]  # whatever x0 is, it is checked below
+        n = claimed_size(x0)
         usable = int(memory.available_bytes() * memory.USABLE_SHARE)
         own = {option.name for option in self.search_type.options}
         planned, self.planned_bytes = self.search_type.planned(
-            max(n, 1), {name: chosen[name] for name in own}, usable
+            n, {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
         mean = checked_point(x0)
@@ -142,9 +151,12 @@ class AskTell:
         self.sigma0 = sigma
         self.box = box
         self.kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        scales = checked_scale(scale, mean.size)
+        # On an unbounded objective the mean may run away along its path before sigma grows.
+        reach = sigma if scales is None else sigma * _largest(scales)
+        self._farthest = 1e20 * (_largest(mean) + reach)
         self._search = self.search_type(
-            Setup(mean, sigma, checked_scale(scale, mean.size), box, self.kernel, self.seed),
-            planned,
+            Setup(mean, sigma, scales, box, self.kernel, self.seed), planned
         )
         self.generation = 0
         self.evaluations = 0
@@ -273,8 +285,8 @@ class AskTell:
         """
         options = self.options
         low, high = options["sigma_min"], options["sigma_max"]
-        low = 1e-20 * self.sigma0 if low is None else low
-        high = min(1e20 * self.sigma0, 1e280) if high is None else high
+        low = max(1e-20 * self.sigma0 if low is None else low, SMALLEST_SIGMA)
+        high = min(1e20 * self.sigma0 if high is None else high, LARGEST_SIGMA)
         if target is not None and self.best_value <= target:
             return StopReason.TARGET_REACHED
         if self._unbounded:
@@ -283,7 +295,7 @@ class AskTell:
             return StopReason.ALL_FAILED
         if not self.sigma >= low:
             return StopReason.SIGMA_TOO_SMALL
-        if not self.sigma <= high:
+        if not self.sigma <= high or not _largest(self._search.mean) <= self._farthest:
             return StopReason.SIGMA_TOO_LARGE
         if self._stagnation is not None and self._stagnation.stagnated:
             return StopReason.STAGNATED
@@ -317,6 +329,7 @@ class AskTell:
             "failed_evaluations": self.failed_evaluations,
             "failures_in_a_row": self._failures_in_a_row,
             "unbounded": self._unbounded,
+            "farthest": self._farthest,
             "best_value": self._best_value,
             "search": self._search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
@@ -347,6 +360,7 @@ class AskTell:
         made.failed_evaluations = state["failed_evaluations"]
         made._failures_in_a_row = state["failures_in_a_row"]
         made._unbounded = state["unbounded"]
+        made._farthest = state["farthest"]
         made._best_value = state["best_value"]
         made._best_x = np.array(arrays["best_x"], dtype=np.float64)
         if made._stagnation is not None:
@@ -447,6 +461,10 @@ class _Buffers:
         buffer = np.empty((rows, columns))
         self._held = [*self._held[-1:], buffer]
         return buffer
+
+
+def _largest(array: Vector) -> float:
+    return max(float(array.max()), -float(array.min()))
 
 
 def _read_only(array: Vector) -> Vector:
