@@ -8,25 +8,35 @@
 namespace mmes::MMES_LEVEL {
 namespace {
 
-void noise_sums(const NoiseSumArguments& a, std::size_t begin, std::size_t end) {
+void noise_sum(const NoiseSumArguments& a, std::size_t begin, std::size_t end) {
     alignas(64) float z[kTile];
     for (; begin < end; begin += kTile) {
         const std::size_t count = end - begin < kTile ? end - begin : kTile;
-        double* __restrict first = a.first + begin;
-        double* __restrict second = a.second == nullptr ? nullptr : a.second + begin;
-        for (std::size_t i = 0; i < count; ++i) first[i] = 0.0;
-        for (std::size_t i = 0; second != nullptr && i < count; ++i) second[i] = 0.0;
+        double* __restrict sum = a.sum + begin;
+        for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
             const double weight = a.weights[draw];
-            const double square_weight = second == nullptr ? 0.0 : a.square_weights[draw];
-            if (weight == 0.0 && square_weight == 0.0) continue;
+            if (weight == 0.0) continue;
             const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
             fill_noise(z, begin, count, a.noise, at, a.angle_stream);
-            for (std::size_t i = 0; i < count; ++i) first[i] = fused(weight, static_cast<double>(z[i]), first[i]);
-            if (second == nullptr) continue;
+            for (std::size_t i = 0; i < count; ++i) sum[i] = fused(weight, static_cast<double>(z[i]), sum[i]);
+        }
+    }
+}
+
+void step_squares(const StepSquareArguments& a, std::size_t begin, std::size_t end) {
+    for (; begin < end; begin += kTile) {
+        const std::size_t count = end - begin < kTile ? end - begin : kTile;
+        double* __restrict sum = a.sum + begin;
+        const double* __restrict mean = a.mean + begin;
+        const double factor = a.factor;
+        for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
+        for (std::size_t k = 0; k < a.mu; ++k) {
+            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
+            const double weight = a.weights[k];
             for (std::size_t i = 0; i < count; ++i) {
-                const double entry = static_cast<double>(z[i]);
-                second[i] = fused(square_weight, entry * entry, second[i]);
+                const double step = factor * (x[i] - mean[i]);
+                sum[i] = fused(weight, step * step, sum[i]);
             }
         }
     }
@@ -156,6 +166,6 @@ void deflate(float* vectors, std::size_t m, std::size_t n, double decay, double 
 
 }  // namespace
 
-const ReductionTable reductions = {noise_sums, project, gram, accumulate, combine, deflate};
+const ReductionTable reductions = {noise_sum, step_squares, project, gram, accumulate, combine, deflate};
 
 }  // namespace mmes::MMES_LEVEL

@@ -9,10 +9,8 @@
 namespace mmes {
 
 struct NoiseSumArguments {
-    double* first;                 // (n), written: sum_i weights_i z_i
-    double* second;                // (n) or null: sum_i square_weights_i z_i^2
-    const double* weights;         // (draws)
-    const double* square_weights;  // (draws) or null
+    double* sum;            // (n), written: sum_i weights_i z_i
+    const double* weights;  // (draws)
     std::size_t draws;
     Noise noise;
     std::uint64_t seed;
@@ -44,8 +42,20 @@ struct CombineArguments {
     std::size_t n;
 };
 
+struct StepSquareArguments {
+    double* sum;  // (n), written: sum_k weights_k (factor (x_k - mean))^2
+    const double* population;
+    std::size_t n;
+    const std::int64_t* parents;  // (mu): rows of the population
+    const double* weights;        // (mu)
+    std::size_t mu;
+    const double* mean;  // (n)
+    double factor;       // 1 / sigma
+};
+
 struct ReductionTable {
-    void (*noise_sums)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
+    void (*noise_sum)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
+    void (*step_squares)(const StepSquareArguments&, std::size_t begin, std::size_t end);
     // Adds to sums (draws, used) the scalar products of the rows with the noise of the draws.
     void (*project)(const ProjectArguments&, double* sums, std::size_t begin, std::size_t end);
     // Adds to sums (m, m), at and below the diagonal, the scalar products of the vectors with one another; `accurate`

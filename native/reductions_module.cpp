@@ -41,24 +41,28 @@ void sum_over_coordinates(std::size_t n, int threads, double* sums, std::size_t 
         for (std::size_t k = 0; k < size; ++k) sums[k] += parts[block * size + k];
 }
 
-void noise_sums(const std::string& level, int threads, Array<double, 1> first, Array<const double, 1> weights,
-                std::optional<Array<double, 1>> second, std::optional<Array<const double, 1>> square_weights, int noise,
-                std::uint64_t seed, std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream) {
-    const std::size_t n = first.shape(0), draws = weights.shape(0);
-    require(second.has_value() == square_weights.has_value(), "the sum of squares needs its weights");
-    const NoiseSumArguments a{first.data(),
-                              data_or_null(second, n, "the sums differ in dimension"),
-                              weights.data(),
-                              data_or_null(square_weights, draws, "the weights differ in number"),
-                              draws,
-                              static_cast<Noise>(noise),
-                              seed,
-                              generation,
-                              stream,
-                              angle_stream};
-    const auto run = table_of(level).noise_sums;
+void noise_sum(const std::string& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
+               std::uint64_t seed, std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream) {
+    const NoiseSumArguments a{sum.data(), weights.data(), weights.shape(0), static_cast<Noise>(noise),
+                              seed,       generation,     stream,           angle_stream};
+    const auto run = table_of(level).noise_sum;
     nb::gil_scoped_release unlocked;
-    over_coordinates(n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+    over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+}
+
+void step_squares(const std::string& level, int threads, Array<double, 1> sum, Array<const double, 2> population,
+                  Array<const std::int64_t, 1> parents, Array<const double, 1> weights, Array<const double, 1> mean,
+                  double factor) {
+    const StepSquareArguments a{sum.data(),      population.data(), population.shape(1), parents.data(),
+                                weights.data(),  weights.shape(0),  mean.data(),         factor};
+    require(parents.shape(0) == a.mu, "parents and weights differ in number");
+    require(sum.shape(0) == a.n && mean.shape(0) == a.n, "sum, mean and population differ in dimension");
+    for (std::size_t k = 0; k < a.mu; ++k)
+        require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population.shape(0)),
+                "a parent lies outside the population");
+    const auto run = table_of(level).step_squares;
+    nb::gil_scoped_release unlocked;
+    over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
 void project(const std::string& level, int threads, Array<double, 2> out, Array<const float, 2> vectors,
@@ -129,7 +133,8 @@ void deflate(const std::string& level, Array<float, 2> vectors, double decay, do
 }  // namespace
 
 void mmes::bind_reductions(nb::module_& m) {
-    m.def("noise_sums", &noise_sums);
+    m.def("noise_sum", &noise_sum);
+    m.def("step_squares", &step_squares);
     m.def("project", &project);
     m.def("gram", &gram);
     m.def("accumulate", &accumulate);

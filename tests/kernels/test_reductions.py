@@ -29,15 +29,23 @@ def native(request: pytest.FixtureRequest) -> NativeKernel:
 @pytest.mark.parametrize("noise", list(Noise))
 @pytest.mark.parametrize("n", DIMENSIONS)
 def test_noise_sums_agree(native: NativeKernel, n: int, noise: Noise) -> None:
-    weights, squares = np.array([0.5, 0.0, -0.25]), np.array([0.5, 0.0, 0.25])
-    found, expected = np.empty((2, n)), np.empty((2, n))
-    for kernel, out in ((native, found), (ReferenceKernel(), expected)):
-        kernel.noise_sums(out[0], weights, out[1], squares, noise, SEED, GENERATION)
+    weights = np.array([0.5, 0.0, -0.25])
+    found = native.noise_sum(weights, n, noise, SEED, GENERATION)
+    expected = ReferenceKernel().noise_sum(weights, n, noise, SEED, GENERATION)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     z = isotropic_part(noise, n, SEED, GENERATION, 2).astype(float)
-    only = np.empty(n)
-    native.noise_sums(only, np.array([0.0, 0.0, 2.0]), None, None, noise, SEED, GENERATION)
+    only = native.noise_sum(np.array([0.0, 0.0, 2.0]), n, noise, SEED, GENERATION)
     np.testing.assert_allclose(only, 2 * z, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_step_squares_agree(native: NativeKernel, n: int) -> None:
+    population, mean = vectors(5, n).astype(float), vectors(1, n, 1)[0].astype(float)
+    parents, weights = np.array([4, 0, 2]), np.array([0.5, 0.3, 0.2])
+    expected = weights @ ((population[parents] - mean) / 0.7) ** 2
+    for kernel in (native, ReferenceKernel()):
+        found = kernel.step_squares(population, parents, weights, mean, 0.7)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", DIMENSIONS)
@@ -90,17 +98,16 @@ def test_the_number_of_threads_changes_no_bit(n: int) -> None:
     results = []
     for threads in (1, 2, 5):
         kernel = NativeKernel(threads)
-        sums = np.empty((2, n))
-        kernel.noise_sums(sums[0], np.ones(3), sums[1], np.ones(3), Noise.NORMAL, SEED, 0)
+        total = kernel.noise_sum(np.ones(3), n, Noise.NORMAL, SEED, 0)
         copy, out = v.copy(), np.zeros((1, n), dtype=np.float32)
-        kernel.accumulate(copy, np.full(6, 0.9), np.full(6, 0.1), sums[0])
+        kernel.accumulate(copy, np.full(6, 0.9), np.full(6, 0.1), total)
         kernel.combine(out, np.array([0]), np.ones((1, 6)), v)
         results.append(
             [
                 kernel.project(v, rows, Noise.NORMAL, SEED, 0),
                 kernel.gram(v),
                 kernel.gram(v, accurate=False),
-                sums,
+                total,
                 copy,
                 out,
             ]

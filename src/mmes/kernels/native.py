@@ -148,30 +148,39 @@ class NativeKernel:
         )
         apply_increments(scale, increments)
 
-    def noise_sums(
-        self,
-        first: Vector,
-        weights: Vector,
-        second: Vector | None,
-        square_weights: Vector | None,
-        noise: Noise,
-        seed: int,
-        generation: int,
-    ) -> None:
-        """See `Kernel.noise_sums`."""
-        _native.noise_sums(
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """See `Kernel.noise_sum`."""
+        total = np.empty(n)
+        _native.noise_sum(
             self.simd,
-            self._threads_for(first.size * weights.size),
-            first,
+            self._threads_for(n * weights.size),
+            total,
             weights,
-            second,
-            square_weights,
             noise,
             seed,
             generation,
             Stream.ISOTROPIC,
             Stream.ISOTROPIC_ANGLE,
         )
+        return total
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """See `Kernel.step_squares`."""
+        total = np.empty(mean.size)
+        threads = self._threads_for(population.size)
+        _native.step_squares(
+            self.simd, threads, total, population, parents, weights, mean, 1.0 / sigma
+        )
+        return total
 
     def project(
         self,

@@ -156,20 +156,24 @@ class Kernel(Protocol):
         """
         ...
 
-    def noise_sums(
-        self,
-        first: Vector,
-        weights: Vector,
-        second: Vector | None,
-        square_weights: Vector | None,
-        noise: Noise,
-        seed: int,
-        generation: int,
-    ) -> None:
-        """Write sum_i weights_i z_{0,i} to `first`, and sum_i square_weights_i z_{0,i}^2 to `second` where it is given.
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """Return sum_i weights_i z_{0,i}, one weight a draw, of length n.
 
-        The isotropic parts z_0 of the generation's draws are made again from their address; one weight a draw.
+        The isotropic parts z_0 of the generation's draws are made again from their address.
         """
+        ...
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """Return sum_k weights_k ((x_k - mean) / sigma)^2 of the parents, entry by entry."""
         ...
 
     def project(

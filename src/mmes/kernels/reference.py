@@ -98,25 +98,25 @@ class ReferenceKernel:
             scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
         )
 
-    def noise_sums(
-        self,
-        first: Vector,
-        weights: Vector,
-        second: Vector | None,
-        square_weights: Vector | None,
-        noise: Noise,
-        seed: int,
-        generation: int,
-    ) -> None:
-        """See `Kernel.noise_sums`."""
-        first[:] = 0.0
-        if second is not None:
-            second[:] = 0.0
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """See `Kernel.noise_sum`."""
+        total = np.zeros(n)
         for i, weight in enumerate(weights):
-            z = isotropic_part(noise, first.size, seed, generation, i).astype(np.float64)
-            first += weight * z
-            if second is not None and square_weights is not None:
-                second += square_weights[i] * z**2
+            total += weight * isotropic_part(noise, n, seed, generation, i).astype(np.float64)
+        return total
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """See `Kernel.step_squares`."""
+        return weights @ ((population[parents] - mean) / sigma) ** 2
 
     def project(
         self,

@@ -97,6 +97,7 @@ class CMASearch(Recorded[State]):
         # Generations between factorisations; the text counts lambda evaluations each.
         self.gap = 1 / (10 * n * (rates.c_1 + rates.c_mu))
         self._eigen = options["factor"] == "eigen"
+        self._inverse: Vector | None = None
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
         scale = np.ones(n) if setup.scale is None else setup.scale
         self.state = State(
@@ -150,7 +151,12 @@ class CMASearch(Recorded[State]):
         steps /= sigma
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
-        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        if self._box is None:
+            z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        else:
+            # N.B. the noise that would have made the candidates as they were evaluated: with the noise as it was drawn,
+            # candidates clipped at a wall would make sigma diverge.
+            z = self._inverse_root() @ (p.weights @ steps)
         if state.basis is not None:
             z = state.basis @ z
         state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
@@ -177,6 +183,12 @@ class CMASearch(Recorded[State]):
         if state.updates - state.factorised > self.gap:
             self._factorise()
 
+    def _inverse_root(self) -> Vector:
+        """Return A^-1, made once for each A."""
+        if self._inverse is None:
+            self._inverse = np.linalg.inv(self.state.root)
+        return self._inverse
+
     def _factorise(self) -> None:
         """Carry out the waiting updates of C and factorise it."""
         state = self.state
@@ -184,6 +196,7 @@ class CMASearch(Recorded[State]):
         state.covariance += state.pending.T @ state.pending
         state.pending, state.decay = np.empty((0, state.mean.size)), 1.0
         state.factorised = state.updates
+        self._inverse = None
         if not self._eigen:
             try:
                 state.root = np.linalg.cholesky(state.covariance)

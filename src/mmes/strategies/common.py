@@ -104,27 +104,19 @@ class Population:
         """Number of parents."""
         return self.weights.size
 
-    def noise_weights(self, ranking: NDArray[np.int64]) -> tuple[Vector, Vector]:
-        """Return the weight of each draw's z in <z>_w, and of its z^2 in <z^2>_w.
-
-        The mirror image of draw i is candidate draws + i, with noise -z_i.
-        """
+    def noise_weights(self, ranking: NDArray[np.int64]) -> Vector:
+        """Return the weight of each draw's z in <z>_w; the mirror image of draw i, candidate draws + i, has noise -z_i."""
         by_candidate = np.zeros(self.size)
         by_candidate[ranking[: self.mu]] = self.weights
-        drawn, mirrored = by_candidate[: self.draws], by_candidate[self.draws :]
-        signed, unsigned = drawn.copy(), drawn.copy()
-        signed[: mirrored.size] -= mirrored
-        unsigned[: mirrored.size] += mirrored
-        return signed, unsigned
+        drawn, mirrored = by_candidate[: self.draws].copy(), by_candidate[self.draws :]
+        drawn[: mirrored.size] -= mirrored
+        return drawn
 
     def mean_noise(
         self, kernel: Kernel, ranking: NDArray[np.int64], n: int, seed: int, generation: int
     ) -> Vector:
         """Return <z>_w = sum_k w_k z_(k) of normal noise, made again from its address."""
-        z = np.empty(n)
-        signed, _ = self.noise_weights(ranking)
-        kernel.noise_sums(z, signed, None, None, Noise.NORMAL, seed, generation)
-        return z
+        return kernel.noise_sum(self.noise_weights(ranking), n, Noise.NORMAL, seed, generation)
 
 
 def directed_law(

@@ -90,7 +90,7 @@ class IsotropicSearch(Recorded[State]):
         self.population_size = self.population.size
         self.rule = make_rule(options["rule"], n, self.population, options["damping"])
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._unused_path = np.zeros(n)
+        self._step = np.zeros(n)
         self.state = State(setup.mean, setup.sigma, scale=setup.scale)
 
     @classmethod
@@ -115,13 +115,14 @@ class IsotropicSearch(Recorded[State]):
     ) -> None:
         """m <- sum_k w_k x_(k); sigma by the rule."""
         state, p = self.state, self.population
+        step = self._step
         self._kernel.recombine(
-            population, ranking[: p.mu], p.weights, state.mean, self._unused_path, 0.0, 0.0, None
+            population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma, None
         )
-        mean_noise = partial(
-            p.mean_noise, self._kernel, ranking, state.mean.size, self._seed, generation
-        )
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], mean_noise))
+        # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they were evaluated.
+        # N.B. with the noise as it was drawn, candidates clipped at a wall would make the cumulative rule diverge.
+        noise_mean = partial(np.divide, step, 1.0 if state.scale is None else state.scale)
+        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], noise_mean))
 
 
 class IsotropicES(AskTell):

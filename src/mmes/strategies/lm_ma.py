@@ -95,7 +95,7 @@ class LMMASearch(Recorded[State]):
         self.rule = CSA(p.mu_eff, min(1.0, 2 * p.size / n), options["damping"])
         self._decays = 1 - self.c_c
         self._gains = np.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff)
-        self._unused_path = np.zeros(n)
+        self._step = np.zeros(n)
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
         self.state = State(
             setup.mean,
@@ -145,17 +145,35 @@ class LMMASearch(Recorded[State]):
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p = self.state, self.population
-        # m <- sum_k w_k x_(k).
+        state, p, y = self.state, self.population, self._step
+        # m <- sum_k w_k x_(k);  <y>_w = (m - m_old) / sigma.
         self._kernel.recombine(
-            population, ranking[: p.mu], p.weights, state.mean, self._unused_path, 0.0, 0.0, None
+            population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
+        if self._box is None:
+            z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        else:
+            # N.B. the noise that would have made the candidates as they were evaluated: with the noise as it was drawn,
+            # candidates clipped at a wall would make sigma diverge.
+            z = self._noise_of(y if state.scale is None else y / state.scale)
         # M_i <- (1 - c_c,i) M_i + sqrt(c_c,i (2 - c_c,i) mu_eff) <z>_w, also those that are not used yet.
-        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
         self._kernel.accumulate(state.directions, self._decays, self._gains, z)
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
         state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
         state.updates += 1
+
+    def _noise_of(self, y: Vector) -> Vector:
+        """Return z = L^-1 y."""
+        used = min(self.state.updates, self.c_d.size)
+        directions, rates = self.state.directions[:used], self.c_d[:used]
+        shrunk = y / float(np.prod(1 - rates))
+        if used == 0:
+            return shrunk
+        # y / a = z + sum_i b_i M_i; with M_i.z taken from there, ((1 - c_i) / c_i) b_i + sum_{j >= i} (M_i.M_j) b_j = M_i.y / a.
+        products = self._kernel.gram(directions, accurate=False)
+        system = np.diag((1 - rates) / rates) + np.triu(products)
+        b = np.linalg.solve(system, np.einsum("ij,j->i", directions, shrunk))
+        return shrunk - np.einsum("i,ij->j", b, directions)
 
 
 def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vector:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Noise, StepLaw
+from mmes.kernels import StepLaw
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (
@@ -67,6 +67,7 @@ class SepCMASearch(Recorded[State]):
         self.rates = Rates.separable(n, p.mu_eff, options["damping"])
         self.rule = self.rates.rule()
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._step = np.zeros(n)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -94,38 +95,32 @@ class SepCMASearch(Recorded[State]):
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, rates, sigma = self.state, self.population, self.rates, self.state.sigma
-        n = state.mean.size
-        # <z>_w and <z^2>_w of the parents.
-        # N.B. the drawn z also where a candidate was brought into a box: what was drawn, not where the wall is, tells
-        # whether the deviations are right. The mean and p_c go with the candidates as they were evaluated.
-        z, z_squared = np.empty(n), np.empty(n)
-        signed, unsigned = p.noise_weights(ranking)
-        self._kernel.noise_sums(
-            z, signed, z_squared, unsigned, Noise.NORMAL, self._seed, generation
+        state, p, rates = self.state, self.population, self.rates
+        parents = ranking[: p.mu]
+        # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;  m <- m + sigma <y>_w.
+        # N.B. of the candidates as they were evaluated, so that clipping at a wall does not make sigma diverge.
+        y_squared = self._kernel.step_squares(
+            population, parents, p.weights, state.mean, state.sigma
+        )
+        y = self._step
+        self._kernel.recombine(
+            population, parents, p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
+        z = y / state.deviations
         state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)
-        # m <- m + sigma <y>_w;  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
-        self._kernel.recombine(
-            population,
-            ranking[: p.mu],
-            p.weights,
-            state.mean,
-            state.path,
-            1 - rates.c_c,
-            rates.path_gain(moves) / sigma,
-            None,
-        )
-        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu c .* <z^2>_w.
-        z_squared *= rates.c_mu
-        z_squared += rates.covariance_decay(moves)
+        # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
+        state.path *= 1 - rates.c_c
+        state.path += rates.path_gain(moves) * y
+        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w, and d = sqrt(c).
         variances = np.square(state.deviations, out=state.deviations)
-        variances *= z_squared
+        variances *= rates.covariance_decay(moves)
         variances += rates.c_1 * np.square(state.path)
+        y_squared *= rates.c_mu
+        variances += y_squared
         np.sqrt(variances, out=state.deviations)
 
 
