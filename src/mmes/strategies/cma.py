@@ -19,6 +19,7 @@ from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
     damping_option,
+    limit_length,
     mirrored_option,
     squared_length,
     value_or,
@@ -151,12 +152,13 @@ class CMASearch(Recorded[State]):
         steps /= sigma
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
-        if self._box is None:
-            z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
-        else:
-            # N.B. the noise that would have made the candidates as they were evaluated: with the noise as it was drawn,
-            # candidates clipped at a wall would make sigma diverge.
-            z = self._inverse_root() @ (p.weights @ steps)
+        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        if self._box is not None:
+            # The noise that would have made the parents as they were evaluated, but not longer than what was drawn.
+            # N.B. with the noise as drawn, parents that all lie at a wall would look like a long path and make sigma
+            # diverge.
+            drawn, z = z, self._inverse_root() @ (p.weights @ steps)
+            limit_length(z, drawn)
         if state.basis is not None:
             z = state.basis @ z
         state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))

@@ -145,6 +145,13 @@ def squared_length(vector: Vector) -> float:
     return float(np.einsum("i,i->", vector, vector))
 
 
+def limit_length(vector: Vector, longest: Vector) -> None:
+    """Shorten a vector, in place, to the length of another where it is longer."""
+    length, limit = squared_length(vector), squared_length(longest)
+    if length > limit:
+        vector *= math.sqrt(limit / length)
+
+
 def planned_vectors(
     who: str, n: int, options: dict[str, Any], available: int, doubles: int, singles: int
 ) -> tuple[dict[str, Any], int]:

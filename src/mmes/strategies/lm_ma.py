@@ -26,6 +26,7 @@ from mmes.strategies.common import (
     Population,
     damping_option,
     mirrored_option,
+    limit_length,
     planned_vectors,
     value_or,
 )
@@ -150,12 +151,13 @@ class LMMASearch(Recorded[State]):
         self._kernel.recombine(
             population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
-        if self._box is None:
-            z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
-        else:
-            # N.B. the noise that would have made the candidates as they were evaluated: with the noise as it was drawn,
-            # candidates clipped at a wall would make sigma diverge.
-            z = self._noise_of(y if state.scale is None else y / state.scale)
+        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        if self._box is not None:
+            # The noise that would have made the parents as they were evaluated, but not longer than what was drawn.
+            # N.B. with the noise as drawn, parents that all lie at a wall would look like a long path and make sigma
+            # diverge.
+            drawn, z = z, self._noise_of(y if state.scale is None else y / state.scale)
+            limit_length(z, drawn)
         # M_i <- (1 - c_c,i) M_i + sqrt(c_c,i (2 - c_c,i) mu_eff) <z>_w, also those that are not used yet.
         self._kernel.accumulate(state.directions, self._decays, self._gains, z)
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
@@ -169,7 +171,7 @@ class LMMASearch(Recorded[State]):
         shrunk = y / float(np.prod(1 - rates))
         if used == 0:
             return shrunk
-        # y / a = z + sum_i b_i M_i; with M_i.z taken from there, ((1 - c_i) / c_i) b_i + sum_{j >= i} (M_i.M_j) b_j = M_i.y / a.
+        # y / a = z + sum_i b_i M_i with M_i.z taken from there: ((1-c_i)/c_i) b_i + sum_{j>=i} (M_i.M_j) b_j = M_i.y / a.
         products = self._kernel.gram(directions, accurate=False)
         system = np.diag((1 - rates) / rates) + np.triu(products)
         b = np.linalg.solve(system, np.einsum("ij,j->i", directions, shrunk))
