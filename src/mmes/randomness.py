@@ -30,6 +30,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 _ROUNDS = 10
 SEED_LIMIT = 2**64
 
+Candidates = int | NDArray[np.integer]
+
 
 class Stream(IntEnum):
     """What a sequence of random numbers is for; the last word of the counter."""
@@ -81,26 +83,30 @@ def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:
 
 
 def words(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: int = 0
+    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
 ) -> NDArray[np.uint32]:
-    """Return the first `count` random words of the sequence at this address."""
+    """Return the first `count` random words of the sequence at this address.
+
+    For an array of candidates, one sequence a row; the other functions do likewise.
+    """
     chunks = -(-count // CHUNK)
-    counter = np.empty((chunks * LANES, 4), dtype=np.uint32)
-    counter[:, 0] = np.arange(chunks * LANES, dtype=np.uint32)
-    counter[:, 1:] = candidate, generation, stream
-    blocks = philox(counter, seed).reshape(chunks, LANES, 4)
-    return blocks.transpose(0, 2, 1).reshape(-1)[:count]
+    counter = np.empty((*np.shape(candidate), chunks * LANES, 4), dtype=np.uint32)
+    counter[..., 0] = np.arange(chunks * LANES, dtype=np.uint32)
+    counter[..., 1] = np.asarray(candidate, dtype=np.uint32)[..., None]
+    counter[..., 2:] = generation, stream
+    blocks = philox(counter, seed).reshape(*np.shape(candidate), chunks, LANES, 4)
+    return np.swapaxes(blocks, -1, -2).reshape(*np.shape(candidate), -1)[..., :count]
 
 
 def uniforms(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: int = 0
+    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
 ) -> NDArray[np.float64]:
     """Return uniform numbers in (0, 1): the words plus one half, over 2^32, exact in float64."""
     return (words(count, seed, stream, generation, candidate).astype(np.float64) + 0.5) * 2.0**-32
 
 
 def normals(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: int = 0
+    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
 ) -> NDArray[np.float32]:
     """Return standard normal numbers in float32, by the Box-Muller transform.
 
@@ -108,14 +114,17 @@ def normals(
     another two.
     """
     padded = -(-count // CHUNK) * CHUNK
-    raw = words(padded, seed, stream, generation, candidate).reshape(-1, 2, LANES)
-    radius = np.sqrt(2.0 * _minus_log(raw[:, 0]))
-    angle = raw[:, 1] * (2.0 * np.pi * 2.0**-32)
-    pair = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-    return pair.reshape(-1)[:count].astype(np.float32)
+    raw = words(padded, seed, stream, generation, candidate)
+    pairs = raw.reshape(*raw.shape[:-1], -1, 2, LANES)
+    radius = np.sqrt(2.0 * _minus_log(pairs[..., 0, :]))
+    angle = pairs[..., 1, :] * (2.0 * np.pi * 2.0**-32)
+    both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-2)
+    return both.reshape(raw.shape)[..., :count].astype(np.float32)
 
 
-def student(count: int, seed: int, generation: int = 0, candidate: int = 0) -> NDArray[np.float32]:
+def student(
+    count: int, seed: int, generation: int = 0, candidate: Candidates = 0
+) -> NDArray[np.float32]:
     """Return Student-t numbers with 5 degrees of freedom scaled to unit variance, in float32.
 
     The polar form of Bailey (1994): sqrt(5 (u^(-2/5) - 1)) cos(2 pi v), times sqrt(3/5).
@@ -127,7 +136,7 @@ def student(count: int, seed: int, generation: int = 0, candidate: int = 0) -> N
 
 
 def signs(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: int = 0
+    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
 ) -> NDArray[np.float32]:
     """Return fair signs +1 and -1 in float32; the top bit of a word decides."""
     negative = words(count, seed, stream, generation, candidate) >> np.uint32(31)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmes.kernels import Noise, ReferenceKernel, StepLaw, native_problem
-from mmes.kernels.reference import isotropic_part
+from mmes.kernels.reference import isotropic_parts
 
 if native_problem() is not None:
     pytest.skip("the native kernel is not built", allow_module_level=True)
@@ -33,7 +33,7 @@ def test_noise_sums_agree(native: NativeKernel, n: int, noise: Noise) -> None:
     found = native.noise_sum(weights, n, noise, SEED, GENERATION)
     expected = ReferenceKernel().noise_sum(weights, n, noise, SEED, GENERATION)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    z = isotropic_part(noise, n, SEED, GENERATION, 2).astype(float)
+    z = isotropic_parts(noise, 3, n, SEED, GENERATION)[2].astype(float)
     only = native.noise_sum(np.array([0.0, 0.0, 2.0]), n, noise, SEED, GENERATION)
     np.testing.assert_allclose(only, 2 * z, rtol=1e-5, atol=1e-6)
 

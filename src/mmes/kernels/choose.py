@@ -25,7 +25,7 @@ def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
     warnings.warn(
         f"the native kernel cannot be loaded ({problem}); "
-        "the numpy reference is used, which is about twenty times slower",
+        "the numpy reference is used, which is many times slower",
         KernelWarning,
         stacklevel=2,
     )

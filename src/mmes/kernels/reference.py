@@ -26,12 +26,10 @@ class ReferenceKernel:
         self, cumulative: Vector, draws: int, used: int, seed: int, generation: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """See `Kernel.mixture_draws`."""
-        places = np.empty((draws, used), dtype=np.int64)
-        normals = np.empty((draws, used), dtype=np.float32)
-        for i in range(draws):
-            u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, generation, i)
-            places[i] = np.searchsorted(cumulative, u, side="right")
-            normals[i] = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, generation, i)
+        every = np.arange(draws)
+        u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, generation, every)
+        places = np.searchsorted(cumulative, u, side="right")
+        normals = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, generation, every)
         return np.minimum(places, cumulative.size - 1), normals
 
     def sample(
@@ -48,9 +46,10 @@ class ReferenceKernel:
     ) -> None:
         """See `Kernel.sample`."""
         candidates, n = population.shape
+        parts = isotropic_parts(law.noise, draws, n, seed, generation)
         for i in range(draws):
             factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
-            z = np.float32(factor) * isotropic_part(law.noise, n, seed, generation, i)
+            z = np.float32(factor) * parts[i]
             if law.scale is not None and not law.scale_rows:
                 z *= law.scale.astype(np.float32)
             for row, factor in zip(law.rows[i], law.factors[i], strict=True):
@@ -90,10 +89,8 @@ class ReferenceKernel:
         self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
     ) -> None:
         """See `Kernel.adapt_scale`."""
-        signal = np.zeros_like(scale)
-        for i, weight in enumerate(weights):
-            z = isotropic_part(noise, scale.size, seed, generation, i).astype(np.float64)
-            signal += weight * z**2
+        parts = isotropic_parts(noise, weights.size, scale.size, seed, generation)
+        signal = weights @ parts.astype(np.float64) ** 2
         apply_increments(
             scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
         )
@@ -102,10 +99,8 @@ class ReferenceKernel:
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
     ) -> Vector:
         """See `Kernel.noise_sum`."""
-        total = np.zeros(n)
-        for i, weight in enumerate(weights):
-            total += weight * isotropic_part(noise, n, seed, generation, i).astype(np.float64)
-        return total
+        parts = isotropic_parts(noise, weights.size, n, seed, generation)
+        return weights @ parts.astype(np.float64)
 
     def step_squares(
         self,
@@ -127,10 +122,11 @@ class ReferenceKernel:
         generation: int,
     ) -> Vector:
         """See `Kernel.project`."""
+        parts = isotropic_parts(noise, rows.shape[0], vectors.shape[1], seed, generation)
         products = np.zeros(rows.shape)
         for i, line in enumerate(rows):
-            z = isotropic_part(noise, vectors.shape[1], seed, generation, i).astype(np.float64)
-            products[i, line >= 0] = vectors[line[line >= 0]].astype(np.float64) @ z
+            there = line >= 0
+            products[i, there] = vectors[line[there]].astype(np.float64) @ parts[i].astype(np.float64)
         return products
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
@@ -168,15 +164,16 @@ class ReferenceKernel:
             step /= np.sqrt(1 + t * t)
 
 
-def isotropic_part(
-    noise: Noise, n: int, seed: int, generation: int, draw: int
+def isotropic_parts(
+    noise: Noise, draws: int, n: int, seed: int, generation: int
 ) -> NDArray[np.float32]:
-    """Return z_0 of one draw."""
+    """Return z_0 of every draw of a generation, one a row."""
+    every = np.arange(draws)
     if noise is Noise.NORMAL:
-        return randomness.normals(n, seed, Stream.ISOTROPIC, generation, draw)
+        return randomness.normals(n, seed, Stream.ISOTROPIC, generation, every)
     if noise is Noise.STUDENT:
-        return randomness.student(n, seed, generation, draw)
-    return randomness.signs(n, seed, Stream.ISOTROPIC, generation, draw)
+        return randomness.student(n, seed, generation, every)
+    return randomness.signs(n, seed, Stream.ISOTROPIC, generation, every)
 
 
 def apply_increments(scale: Vector, increments: Vector) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,11 +27,9 @@ from mmes.start import (
 )
 from mmes.stopping import Stagnation, StopReason
 from mmes.strategies.protocol import Search, Setup, Vector
-from mmes.strategies.recombination import rank
+from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA, rank
 
 FAILURES_IN_A_ROW = 10
-# Whatever limits a user sets: beyond these, steps vanish or overflow in double precision.
-SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 COMMON_OPTIONS = (
     Option(
@@ -54,14 +50,14 @@ COMMON_OPTIONS = (
     Option(
         "sigma_min",
         float,
-        "Stop when the mutation strength falls below this.",
+        "Stop when the mutation strength falls to this.",
         default_text="1e-20 sigma0",
         low=0,
     ),
     Option(
         "sigma_max",
         float,
-        "Stop when the mutation strength exceeds this.",
+        "Stop when the mutation strength grows to this.",
         default_text="1e20 sigma0",
         low=0,
         low_open=True,
@@ -173,9 +169,8 @@ class AskTell:
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
-        self._pending: Vector = np.empty(0)
-        self._told: NDArray[np.bool_] = np.empty(0, dtype=bool)
-        self._lock = threading.Lock()
+        self._pending: _Pending | None = None  # while values come in parts
+        self._alone = _OneAtATime()
 
     # What a user reads
 
@@ -223,7 +218,7 @@ class AskTell:
         start point's value there is one more, the start point itself, before them. Asking again
         before telling gives the same array.
         """
-        with self._alone("ask"):
+        with self._alone:
             if self._population is None:
                 extra = self._extra_rows()
                 population = self._buffers.take(self.population_size + extra, self.dimension)
@@ -231,8 +226,6 @@ class AskTell:
                     population[0] = self._search.mean
                 self._search.sample(population[extra:], self.generation)
                 self._population = population
-                self._pending = np.full(population.shape[0], math.nan)
-                self._told = np.zeros(population.shape[0], dtype=bool)
             return _read_only(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
@@ -251,25 +244,26 @@ class AskTell:
             If nothing was asked, the number of values is wrong, or a row is unknown or was told
             before. The state is unchanged.
         """
-        with self._alone("tell"):
+        with self._alone:
             if self._population is None:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
-            rows = self._checked_rows(index)
-            try:
-                numbers = as_values(values, rows.size)
-            except ValueError as error:
-                raise TellError(str(error)) from None
-            self._pending[rows] = numbers
-            self._told[rows] = True
-            if self._told.all():
-                self._complete()
+            count = self._population.shape[0]
+            if index is None and self._pending is None:
+                self._complete(self._population, _told_values(values, count))
+                return
+            pending = self._pending or _Pending(count)
+            rows = pending.checked_rows(index)
+            pending.take(rows, _told_values(values, rows.size))
+            self._pending = pending
+            if pending.complete:
+                self._complete(self._population, pending.values)
 
     def skip(self) -> None:
         """Give up the asked generation: the next `ask` gives the same candidates again."""
-        with self._alone("skip"):
-            self._population = None
+        with self._alone:
+            self._population = self._pending = None
 
     def stop(
         self, target: float | None = None, max_evaluations: int | None = None
@@ -293,9 +287,9 @@ class AskTell:
             return StopReason.UNBOUNDED
         if self._failures_in_a_row >= FAILURES_IN_A_ROW:
             return StopReason.ALL_FAILED
-        if not self.sigma >= low:
+        if not self.sigma > low:
             return StopReason.SIGMA_TOO_SMALL
-        if not self.sigma <= high or not _largest(self._search.mean) <= self._farthest:
+        if not self.sigma < high or self._ran_away():
             return StopReason.SIGMA_TOO_LARGE
         if self._stagnation is not None and self._stagnation.stagnated:
             return StopReason.STAGNATED
@@ -380,67 +374,93 @@ class AskTell:
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self._search.needs_start_value)
 
-    def _checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
-        count = self._told.size
-        if index is None:
-            rows = np.arange(count)
-        else:
-            rows = np.atleast_1d(np.asarray(index))
-            if rows.ndim != 1 or rows.dtype.kind not in "iu":
-                raise TellError(f"index must list rows as integers, not {index!r}")
-            if rows.size and (rows.min() < 0 or rows.max() >= count):
-                raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
-            if np.unique(rows).size != rows.size:
-                raise TellError(f"index names a row twice: {index!r}")
-        again = self._told[rows]
-        if again.any():
-            raise TellError(f"row {int(rows[again.argmax()])} was told before")
-        return rows
+    def _ran_away(self) -> bool:
+        # A look now and then is enough, and costs nothing then: steps grow by less than half a
+        # generation, and float32 directions overflow only at 1e38.
+        return self.generation % 16 == 0 and not _largest(self._search.mean) <= self._farthest
 
-    def _complete(self) -> None:
-        population, values = self._population, self._pending
-        assert population is not None  # told only after asking
-        self._best_value, self._best_x = self._with_pending()
+    def _complete(self, population: Vector, values: Vector) -> None:
         extra = self._extra_rows()
-        # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
-        ranked = np.where(np.isnan(values), np.inf, values)
+        ranked = values
+        if not np.isfinite(values).all():
+            # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
+            failed = np.isnan(values)
+            ranked = np.where(failed, np.inf, values)
+            self.failed_evaluations += int(failed.sum())
+            self._unbounded = self._unbounded or bool((values == -np.inf).any())
+        best = int(ranked.argmin())
+        if ranked[best] < self._best_value:
+            self._best_value = float(ranked[best])
+            self._best_x = population[best].copy()
         if extra:
             self._search.start(float(ranked[0]))
-        self.failed_evaluations += int(np.isnan(values).sum())
-        self._unbounded = self._unbounded or bool(np.isneginf(values).any())
-        if np.isposinf(ranked[extra:]).all():
-            self._failures_in_a_row += (
-                1  # no information: the state stays, the next generation is another draw
-            )
+        ranking = rank(values[extra:])
+        if ranked[extra:][ranking[0]] == np.inf:
+            # No information: the state stays, the next generation is another draw.
+            self._failures_in_a_row += 1
         else:
             self._failures_in_a_row = 0
-            self._search.update(
-                population[extra:], rank(values[extra:]), ranked[extra:], self.generation
-            )
+            self._search.update(population[extra:], ranking, ranked[extra:], self.generation)
         self.generation += 1
         self.evaluations += values.size
-        self._population = None
-        self._told = np.empty(0, dtype=bool)
+        self._population = self._pending = None
         if self._stagnation is not None:
             self._stagnation.observe(self.generation, self._best_value)
 
     def _with_pending(self) -> tuple[float, Vector]:
         """Return the best value and point, those of a generation still being told included."""
-        if self._population is not None and self._told.any():
-            values = np.where(np.isnan(self._pending), np.inf, self._pending)
+        if self._pending is not None and self._population is not None:
+            values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
             best = int(values.argmin())
             if values[best] < self._best_value:
                 return float(values[best]), self._population[best].copy()
         return self._best_value, self._best_x
 
-    @contextmanager
-    def _alone(self, verb: str) -> Iterator[None]:
+
+class _Pending:
+    """The values of a generation that come in parts."""
+
+    def __init__(self, count: int):
+        self.values: Vector = np.full(count, math.nan)
+        self._told = np.zeros(count, dtype=bool)
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._told.all())
+
+    def take(self, rows: NDArray[np.intp], values: Vector) -> None:
+        self.values[rows] = values
+        self._told[rows] = True
+
+    def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
+        count = self._told.size
+        rows = np.arange(count) if index is None else np.atleast_1d(np.asarray(index))
+        if rows.size == 0:
+            return rows.astype(np.intp)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TellError(f"index must list rows as integers, not {index!r}")
+        if rows.min() < 0 or rows.max() >= count:
+            raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
+        if np.unique(rows).size != rows.size:
+            raise TellError(f"index names a row twice: {index!r}")
+        again = self._told[rows]
+        if again.any():
+            raise TellError(f"row {int(rows[again.argmax()])} was told before")
+        return rows
+
+
+class _OneAtATime:
+    """Lets one thread in; a second one is told so instead of being kept waiting."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
-            raise RuntimeError(f"{verb}: another thread is using this optimizer")
-        try:
-            yield
-        finally:
-            self._lock.release()
+            raise RuntimeError("another thread is using this optimizer: give each its own")
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
 
 
 class _Buffers:
@@ -461,6 +481,13 @@ class _Buffers:
         buffer = np.empty((rows, columns))
         self._held = [*self._held[-1:], buffer]
         return buffer
+
+
+def _told_values(values: Any, count: int) -> Vector:
+    try:
+        return as_values(values, count)
+    except ValueError as error:
+        raise TellError(str(error)) from None
 
 
 def _largest(array: Vector) -> float:

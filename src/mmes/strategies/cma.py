@@ -26,7 +26,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
-from mmes.strategies.recombination import default_population_size
+from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.step_size import Evidence, StepState
 
 # Matrices of n x n numbers at the same time: C, its factor, and two in passing while the factor is made.
@@ -161,7 +161,7 @@ class CMASearch(Recorded[State]):
             limit_length(z, drawn)
         if state.basis is not None:
             z = state.basis @ z
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z)))
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)

@@ -28,7 +28,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
-from mmes.strategies.recombination import default_population_size
+from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _OPTIONS = (
@@ -159,7 +159,7 @@ class FastCMASearch(Recorded[State]):
             state.paths[state.oldest] = state.paths[-1]
             state.oldest = (state.oldest + 1) % self.archive_size
         # sigma <- sigma exp(s / d), by the rank-based success rule, from the second generation on.
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking]))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
         state.updates += 1
 
 

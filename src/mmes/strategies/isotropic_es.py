@@ -21,6 +21,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
+from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepSizeRule, StepState
 
 RULES = ("csa", "psr", "rsr", "gsr", "pta")
@@ -122,7 +123,7 @@ class IsotropicSearch(Recorded[State]):
         # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they were evaluated.
         # N.B. with the noise as it was drawn, candidates clipped at a wall would make the cumulative rule diverge.
         noise_mean = partial(np.divide, step, 1.0 if state.scale is None else state.scale)
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], noise_mean))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], noise_mean)))
 
 
 class IsotropicES(AskTell):

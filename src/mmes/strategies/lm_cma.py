@@ -34,7 +34,7 @@ from mmes.strategies.mmes.directions import claim_row
 from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
-from mmes.strategies.recombination import default_population_size
+from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.step_size import PSR, Evidence, StepState
 
 PRESETS = {
@@ -259,7 +259,7 @@ class LMCMASearch(Recorded[State]):
         if state.updates % self.period == 0:
             self._store_path()
         # sigma <- sigma exp(s / d), by the population success rule, from the second generation on.
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking]))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
         state.updates += 1
 
     def _store_path(self) -> None:

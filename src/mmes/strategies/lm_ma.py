@@ -32,7 +32,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
-from mmes.strategies.recombination import default_population_size
+from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.step_size import CSA, Evidence, StepState
 
 _OPTIONS = (
@@ -161,7 +161,7 @@ class LMMASearch(Recorded[State]):
         # M_i <- (1 - c_c,i) M_i + sqrt(c_c,i (2 - c_c,i) mu_eff) <z>_w, also those that are not used yet.
         self._kernel.accumulate(state.directions, self._decays, self._gains, z)
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z)))
         state.updates += 1
 
     def _noise_of(self, y: Vector) -> Vector:

@@ -26,4 +26,13 @@ def effective_size(weights: NDArray[np.float64]) -> float:
 
 def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the candidates from best to worst: ties by index, +inf after all numbers, NaN last."""
-    return np.argsort(values, kind="stable")
+    return values.argsort(kind="stable")
+
+
+# Beyond these, steps vanish or overflow in double precision, whatever limits a user sets.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
+
+
+def bounded_sigma(sigma: float) -> float:
+    """Return sigma where it can be computed with; the stop rules see to it long before."""
+    return min(max(sigma, SMALLEST_SIGMA), LARGEST_SIGMA)

@@ -25,6 +25,7 @@ from mmes.strategies.mmes.directions import claim_row
 from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
+from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _RANK_ONE_OPTIONS = (
@@ -157,7 +158,7 @@ class RmSearch(Recorded[State]):
             state.archive.vectors[row],
         )
         # sigma <- sigma exp(s / d), by the rank-based success rule.
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking]))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
 
 
 class R1Search(RmSearch):

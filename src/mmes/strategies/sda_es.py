@@ -24,6 +24,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
+from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.step_size import GSR, Evidence, StepState
 
 # Standard deviation of the directions' first entries; not zero, because the deflation divides by their length.
@@ -137,7 +138,7 @@ class SDASearch(Recorded[State]):
             state.directions, 1 - self.c_c, math.sqrt(self.c_c * (2 - self.c_c)), u
         )
         # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d), by the generalised one-fifth success rule.
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking]))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
 
 
 class SDAES(AskTell):

@@ -21,6 +21,7 @@ from mmes.strategies.common import (
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.record import Recorded
+from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.step_size import Evidence, StepState
 
 _OPTIONS = (
@@ -108,7 +109,7 @@ class SepCMASearch(Recorded[State]):
         )
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         z = y / state.deviations
-        state.sigma *= self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z)))
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)

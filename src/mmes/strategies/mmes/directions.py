@@ -22,7 +22,8 @@ def claim_row(archive: Archive, spacing: int, generation: int) -> int:
     else:
         place = 0
         if m > 1:
-            gaps = np.diff(archive.stamps[order])
+            stamps = archive.stamps[order]
+            gaps = stamps[1:] - stamps[:-1]
             closest = int(gaps.argmin())
             # N.B. the pseudo-code drops the oldest at a gap >= T, the text keeps a gap "no larger
             # than T"; the published figures come out with > T (test_directions.py pins it).

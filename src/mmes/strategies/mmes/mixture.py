@@ -44,11 +44,15 @@ class StepMixer:
         ages, normals = self._kernel.mixture_draws(
             self._cumulative, p.draws, p.mixing, self._seed, generation
         )
-        # Places of the archive that are still empty hold zero vectors: row -1, which the kernel
-        # skips.
-        by_age = np.full(p.archive_size, -1, dtype=np.int64)
-        by_age[: state.archive.order.size] = state.archive.order[::-1]
-        return by_age[ages], normals * self._factor
+        order = state.archive.order
+        if order.size == p.archive_size:
+            rows = order[order.size - 1 - ages]
+        else:
+            # Places of the archive that are still empty hold zero vectors: the kernel skips row -1.
+            by_age = np.full(p.archive_size, -1, dtype=np.int64)
+            by_age[: order.size] = order[::-1]
+            rows = by_age[ages]
+        return rows, normals * self._factor
 
     def _exact(
         self, state: State, generation: int

@@ -1,0 +1,55 @@
+"""Build the kernels with the address and undefined-behaviour sanitizers and run their tests.
+
+    python tools/sanitize.py
+
+Everything happens in a temporary folder; the installed package stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ("tests/kernels", "tests/problems", "tests/test_randomness.py", "tests/strategies/mmes")
+
+
+def runtime_library(name: str) -> str:
+    """Return the path of a sanitizer's run-time library, which must be loaded before Python."""
+    compiler = os.environ.get("CXX", "g++")
+    found = subprocess.run(
+        [compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+def main() -> int:
+    """Build, run, and return pytest's exit code."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"),
+                *("--no-deps", "-C", "cmake.define.MMES_SANITIZE=ON", "-C", "install.strip=false"),
+                *("--target", folder, str(ROOT)),
+            ],
+            check=True,
+        )
+        environment = os.environ | {
+            "PYTHONPATH": folder,
+            "LD_PRELOAD": f"{runtime_library('libasan.so')} {runtime_library('libubsan.so')}",
+            # Python itself leaks at exit by design, and threads of BLAS are not ours to judge.
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        }
+        tests = [str(ROOT / test) for test in TESTS]
+        check = f"import mmes._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
+        subprocess.run([sys.executable, "-c", check], check=True, env=environment, cwd=folder)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        return subprocess.run(command, env=environment, cwd=folder, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
