@@ -1,4 +1,4 @@
-"""The same strategies in other packages, as functions that do some work and know how many evaluations it was for."""
+"""The same strategies in other packages: functions, and the evaluations that a call is for."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""The rivals measured: evaluations to the target, the step-size rules, and the cost of an evaluation.
+"""The rivals measured: evaluations to the target, step-size rules, the cost of an evaluation.
 
-python benchmarks/rivals.py convergence [--strategies rm-es,sda-es] [--problems cigar] [--seeds 3] [--dimension 1000]
-python benchmarks/rivals.py rules [--seeds 3]
-python benchmarks/rivals.py cost [--dimension 1000]
-python benchmarks/rivals.py peers [--dimension 1000]
-python benchmarks/rivals.py table
+python benchmarks/rivals.py convergence [--strategies rm-es,sda-es] [--problems cigar] [--seeds 3]
+[--dimension 1000] python benchmarks/rivals.py rules [--seeds 3] python benchmarks/rivals.py cost
+[--dimension 1000] python benchmarks/rivals.py peers [--dimension 1000] python benchmarks/rivals.py
+table
 
-`convergence` and `rules` follow the protocol of the MMES article: start uniform in [-5, 5]^n, sigma 3, target 1e-8, no
-bounds. Finished runs are kept as lines of out/rivals.jsonl and not run again; `table` prints their medians next to the
-published ones. `cost` times ask and tell alone on one thread (set OMP_NUM_THREADS=1 for numpy's own), all strategies
-in turn, in processor time, the best of several rounds. `peers` does the same with the packages cma, cmaes and pypop7 where they are installed; pypop7 calls the objective itself, one point
-at a time, which costs it less than a microsecond each.
+`convergence` and `rules` follow the protocol of the MMES article: start uniform in [-5, 5]^n, sigma
+3, target 1e-8, no bounds. Finished runs are kept as lines of out/rivals.jsonl and not run again;
+`table` prints their medians next to the published ones. `cost` times ask and tell alone on one
+thread (set OMP_NUM_THREADS=1 for numpy's own), all strategies in turn, in processor time, the best
+of several rounds. `peers` does the same with the packages cma, cmaes and pypop7 where they are
+installed; pypop7 calls the objective itself, one point at a time, which costs it less than a
+microsecond each.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ TARGET = 1e-8
 BUDGET = 30_000_000
 PROBLEMS = ("cigar", "different_powers", "discus")
 RULES = ("csa", "psr", "rsr", "gsr", "pta")
-# Medians of 20 runs, n = 1000, of the MMES article; for LM-CMA as published, the figures of its specification.
+# Medians of 20 runs, n = 1000, of the MMES article; for LM-CMA as published, the figures of its
+# specification.
 PUBLISHED = {
     "mmes": (1.97e5, 5.88e5, 1.62e6),
     "cma-es": (3.53e5, 1.80e6, 7.08e6),
@@ -102,7 +104,7 @@ def rules(n: int, seeds: int) -> None:
 
 
 def table() -> None:
-    """Print medians of all that is recorded, with the published figure and the ratio where there is one."""
+    """Print medians of all that is recorded, next to the published figures."""
     runs: dict[tuple[str, str], list[dict]] = {}
     for line in recorded():
         if line["n"] == 1000:
@@ -128,7 +130,7 @@ def table() -> None:
 
 
 def seconds_a_call(step: Callable[[], object], seconds: float) -> float:
-    """Return the processor time of a call: other work on the machine counts less than on the clock."""
+    """Return the processor time of a call, which other work on the machine disturbs little."""
     calls, began = 0, time.process_time()
     while (elapsed := time.process_time() - began) < seconds or calls == 0:
         step()

@@ -1,7 +1,7 @@
-"""Every rival a second time, written from the specification alone, literal and in double precision: the oracles.
+"""Every rival a second time, written from the specification alone, literal: the oracles.
 
-One class a strategy, with `candidates()` and `take(X, values)`. Only the random numbers are the library's, at the
-addresses that the library uses.
+One class a strategy, with `candidates()` and `take(values)`. Only the random numbers are the
+library's, at the addresses that the library uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def phi(x: float) -> float:
 
 def ranks_together(now, before):
     """Ranks of both lists in their union, the earlier generation first among equals."""
-    tagged = sorted([(v, 0, i) for i, v in enumerate(before)] + [(v, 1, i) for i, v in enumerate(now)])
+    tagged = sorted(
+        [(v, 0, i) for i, v in enumerate(before)] + [(v, 1, i) for i, v in enumerate(now)]
+    )
     r, big_r = [0] * len(now), [0] * len(before)
     for rank, (_, which, i) in enumerate(tagged, start=1):
         (r if which else big_r)[i] = rank
@@ -55,7 +57,10 @@ class Plain:
 
     def candidates(self) -> np.ndarray:
         draw = randomness.normals if self.noise == "normal" else randomness.signs
-        z = [draw(self.n, self.seed, Stream.ISOTROPIC, self.g, k).astype(float) for k in range(self.fresh)]
+        z = [
+            draw(self.n, self.seed, Stream.ISOTROPIC, self.g, k).astype(float)
+            for k in range(self.fresh)
+        ]
         self.begin()
         y = [self.step(z[k], k) for k in range(self.fresh)]
         rest = self.lam - self.fresh
@@ -159,7 +164,7 @@ class PlainSDA(Plain):
 
 
 class PlainCMA(Plain):
-    """The covariance as a dense matrix that is updated in every generation, factorised every `gap`."""
+    """The covariance as a dense matrix, updated in every generation, factorised every `gap`."""
 
     def prepare(self):
         n, me = self.n, self.mueff
@@ -177,11 +182,15 @@ class PlainCMA(Plain):
         return self.A @ z
 
     def learn(self, f):
-        self.ps = (1 - self.cs) * self.ps + math.sqrt(self.cs * (2 - self.cs) * self.mueff) * self.z_w
+        self.ps = (1 - self.cs) * self.ps + math.sqrt(
+            self.cs * (2 - self.cs) * self.mueff
+        ) * self.z_w
         length = np.linalg.norm(self.ps)
         settled = math.sqrt(1 - (1 - self.cs) ** (2 * (self.g + 1)))
         h = 1 if length / settled < (1.4 + 2 / (self.n + 1)) * self.chi else 0
-        self.pc = (1 - self.cc) * self.pc + h * math.sqrt(self.cc * (2 - self.cc) * self.mueff) * self.y_w
+        self.pc = (1 - self.cc) * self.pc + h * math.sqrt(
+            self.cc * (2 - self.cc) * self.mueff
+        ) * self.y_w
         decay = 1 - self.c1 - self.cmu + (1 - h) * self.c1 * self.cc * (2 - self.cc)
         self.adapt(decay)
         self.sigma *= math.exp(min(1, self.cs / self.ds * (length / self.chi - 1)))
@@ -261,7 +270,9 @@ class PlainLMCMA(Plain):
         return y
 
     def learn(self, f):
-        self.pc = (1 - self.cc) * self.pc + math.sqrt(self.cc * (2 - self.cc) * self.mueff) * self.y_w
+        self.pc = (1 - self.cc) * self.pc + math.sqrt(
+            self.cc * (2 - self.cc) * self.mueff
+        ) * self.y_w
         if self.g % self.period == 0:
             if len(self.P) == self.m_max:
                 gaps = [self.t[i] - self.t[i - 1] - self.n for i in range(1, self.m_max)]

@@ -1,4 +1,4 @@
-"""Every strategy passes the public conformance suite; and the suite catches strategies that do not."""
+"""Every strategy passes the public conformance suite; and the suite catches broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frozen strategy samples, against the dense matrix that it stands for; and rotated problems."""
+"""What a frozen strategy samples, against the matrix it stands for; and rotated problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def steps(es: AskTell) -> np.ndarray:
 
 
 def assert_covariance(sample: np.ndarray, expected: np.ndarray) -> None:
-    """Every entry within six standard errors of a normal sample's: false alarm below 1e-7 for the 21 entries."""
+    """Every entry within six standard errors: false alarm below 1e-7 for the 21 entries."""
     found = sample.T @ sample / sample.shape[0]
     variances = np.diagonal(expected)
     error = np.sqrt((np.multiply.outer(variances, variances) + expected**2) / sample.shape[0])
@@ -95,7 +95,9 @@ def test_lm_cma(noise: str) -> None:
     a, factor = math.sqrt(0.8), np.eye(N)
     order = search.state.archive.order
     for j in order:  # A_i = a A_{i-1} + b_i P_i V_i'
-        p, v = (array[j].astype(float) for array in (search.state.archive.vectors, search.state.inverse))
+        p, v = (
+            array[j].astype(float) for array in (search.state.archive.vectors, search.state.inverse)
+        )
         factor = a * factor + search.state.gains[j] * np.outer(p, v)
     assert_covariance(steps(es), factor @ factor.T)
 
@@ -112,7 +114,9 @@ def test_fast_cma_uses_two_paths_each() -> None:
     current = search.state.paths[-1].astype(float)
     for k in (0, 6, 7, 8):
         stored = search.state.paths[(2 + k) % 9].astype(float)
-        expected = 0.49 * np.eye(N) + 0.21 * np.outer(stored, stored) + 0.3 * np.outer(current, current)
+        expected = (
+            0.49 * np.eye(N) + 0.21 * np.outer(stored, stored) + 0.3 * np.outer(current, current)
+        )
         assert_covariance(found[:, k], expected)
 
 
@@ -143,7 +147,7 @@ def test_lm_ma_noise_undoes_the_product() -> None:
 
 
 def test_lm_cma_factor_and_inverse_undo_each_other() -> None:
-    """A of all stored pairs and A^-1, both applied vector by vector, for paths long and short and nearly parallel."""
+    """A of all stored pairs and A^-1, for paths long and short and nearly parallel."""
     rng = np.random.default_rng(2)
     n, k, c_1 = 60, 20, 0.05
     paths = rng.standard_normal((k, n)) * np.logspace(0, 2, k)[:, None]
@@ -163,7 +167,9 @@ def test_lm_cma_factor_and_inverse_undo_each_other() -> None:
     covariance = np.eye(n)
     for p in paths:  # what the factor stands for: C_i = (1 - c_1) C_{i-1} + c_1 P_i P_i'
         covariance = (1 - c_1) * covariance + c_1 * np.outer(p, p)
-    np.testing.assert_allclose(forward @ forward.T, covariance, rtol=1e-9, atol=1e-9 * covariance.max())
+    np.testing.assert_allclose(
+        forward @ forward.T, covariance, rtol=1e-9, atol=1e-9 * covariance.max()
+    )
 
 
 def test_a_zero_path_says_nothing() -> None:
@@ -184,11 +190,13 @@ def evaluations_on_an_ellipsoid(strategy: type[AskTell], rotation: np.ndarray, s
 
 @pytest.mark.parametrize("strategy", [RmES, SDAES, LMMA, CMAES, FastCMA])
 def test_rotated_problems_are_no_harder(strategy: type[AskTell]) -> None:
-    """Two samples of ten runs: mean log evaluations differ by less than five standard errors (about one in 10^4)."""
+    """Means of ten runs each differ by less than five standard errors (about one in 10^4)."""
     n = 8
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
     plain, rotated = (
-        np.log([evaluations_on_an_ellipsoid(strategy, r, seed) for seed in range(first, first + 10)])
+        np.log(
+            [evaluations_on_an_ellipsoid(strategy, r, seed) for seed in range(first, first + 10)]
+        )
         for r, first in ((np.eye(n), 100), (rotation, 200))
     )
     error = math.sqrt((plain.var(ddof=1) + rotated.var(ddof=1)) / 10)

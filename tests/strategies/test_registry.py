@@ -24,7 +24,9 @@ def test_usual_spellings_are_understood(spelling: str, strategy: type) -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"there is no strategy 'sepcmaa'; did you mean 'sep-cma'\?"):
+    with pytest.raises(
+        ValueError, match=r"there is no strategy 'sepcmaa'; did you mean 'sep-cma'\?"
+    ):
         get_strategy("sepcmaa")
     with pytest.raises(ValueError, match="it knows cma-es, fast-cma"):
         get_strategy("gradient")

@@ -1,4 +1,4 @@
-"""The rivals against second implementations, their parameters, golden trajectories, and small runs."""
+"""The rivals against second implementations; parameters, golden trajectories, small runs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def test_the_eigen_decomposition_samples_the_same_covariance() -> None:
         state = es._search.state
         state.pending, state.decay = np.empty((0, 12)), 1.0
         es._search._factorise()
-        np.testing.assert_allclose(state.root @ state.root.T, state.covariance, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            state.root @ state.root.T, state.covariance, rtol=1e-9, atol=1e-12
+        )
         assert es.best_value < 0.02 * ellipsoid(x0[None, :])[0]
 
 
@@ -140,12 +142,14 @@ def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
 
 def test_cma_refuses_what_does_not_fit() -> None:
     options = {option.name: option.default for option in CMAES.search_type.options}
-    with pytest.raises(MemoryError, match=r"n = 100000 needs 298.* enough for n = 5792; MMES, SepCMA"):
+    with pytest.raises(
+        MemoryError, match=r"n = 100000 needs 298.* enough for n = 5792; MMES, SepCMA"
+    ):
         CMAES.search_type.planned(100_000, options, 2**30)
 
 
 def test_lm_cma_counts() -> None:
-    """floor(4 |N(0,1)|) pairs: none with probability 0.197; the offset takes one off; never more than are stored."""
+    """floor(4 |N(0,1)|) pairs: none with probability 0.197; the offset takes one off."""
     es = LMCMA(np.ones(10), 1.0, seed=3, population_size=40_000)
     es._search.state.archive.order = np.arange(10)
     counts = es._search.counts(0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from mmes.strategies.isotropic_es import RULES, make_rule
 from mmes.strategies.common import Population
+from mmes.strategies.isotropic_es import RULES, make_rule
 from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepState, joint_ranks
 
 N, GENERATIONS = 40, 4000
@@ -23,15 +24,15 @@ def random_generations(seed: int) -> np.ndarray:
 def mean_and_error(sample: list[float]) -> tuple[float, float]:
     """Mean, and five standard errors: exceeded by one seed in 1.7 million.
 
-    Neighbouring generations share one, so that their statistics are negatively correlated; the plain error is too large,
-    if anything.
+    Neighbouring generations share one, so that their statistics are negatively correlated; the
+    plain error is too large, if anything.
     """
     return float(np.mean(sample)), 5 * float(np.std(sample)) / math.sqrt(len(sample))
 
 
 def test_gsr_statistic_is_standard_at_random() -> None:
     values = random_generations(1)
-    found = [GSR.statistic(f, previous) for previous, f in zip(values, values[1:], strict=False)]
+    found = [GSR.statistic(f, previous) for previous, f in pairwise(values)]
     mean, error = mean_and_error(found)
     assert abs(mean) < error
     # The variance of a sample variance of normal numbers is 2/N; five standard errors.
@@ -40,12 +41,14 @@ def test_gsr_statistic_is_standard_at_random() -> None:
 
 def test_pta_share_is_centred_at_random() -> None:
     values, w = random_generations(2), POPULATION.weights
-    found = [2 * float(w @ (f[: w.size] < p[: w.size])) - 1 for p, f in zip(values, values[1:], strict=False)]
+    found = [2 * float(w @ (f[: w.size] < p[: w.size])) - 1 for p, f in pairwise(values)]
     mean, error = mean_and_error(found)
     assert abs(mean) < error
 
 
-@pytest.mark.parametrize("rule", [PSR(target=0.0, c=1.0), RSR(POPULATION.weights, target=0.0, c=1.0)])
+@pytest.mark.parametrize(
+    "rule", [PSR(target=0.0, c=1.0), RSR(POPULATION.weights, target=0.0, c=1.0)]
+)
 def test_success_of_psr_and_rsr_is_centred_at_random(rule: PSR | RSR) -> None:
     state = StepState()
     found = [math.log(rule.growth(state, Evidence(f))) for f in random_generations(3)][1:]
@@ -62,7 +65,8 @@ def test_csa_path_has_unit_variance_at_random() -> None:
         z = POPULATION.weights @ rng.standard_normal((POPULATION.mu, N))
         rule.growth(state, Evidence(np.zeros(1), lambda z=z: z))
         lengths.append(float(state.path @ state.path) / N)
-    # Correlated over some 1/c generations: the error of the mean is sqrt(2 / (N GENERATIONS) (2 - c)/c ..) < 0.012.
+    # Correlated over some 1/c generations: the error of the mean is sqrt(2 / (N GENERATIONS) (2 -
+    # c)/c ..) < 0.012.
     assert np.mean(lengths[50:]) == pytest.approx(1.0, abs=0.05)
 
 
@@ -91,7 +95,9 @@ def test_csa_grows_on_a_long_path_and_is_limited() -> None:
     assert huge == math.e
 
 
-@pytest.mark.parametrize("rule", [PSR(), GSR(), RSR(POPULATION.weights), PTA(POPULATION.weights, POPULATION.mu_eff)])
+@pytest.mark.parametrize(
+    "rule", [PSR(), GSR(), RSR(POPULATION.weights), PTA(POPULATION.weights, POPULATION.mu_eff)]
+)
 def test_without_a_previous_generation_sigma_stays(rule) -> None:
     state = StepState()
     assert rule.growth(state, Evidence(np.arange(12.0))) == 1.0

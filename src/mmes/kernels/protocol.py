@@ -60,7 +60,8 @@ class StepLaw:
     scale : ndarray or None
         One scale a coordinate, d; None stands for ones.
     scale_rows : bool
-        Whether the scale multiplies the whole step; by default the rows are in the coordinates of the search already.
+        Whether the scale multiplies the whole step; by default the rows are in the coordinates of
+        the search already.
     isotropic_each : ndarray of float32, shape (draws,), or None
         One factor a draw in place of `isotropic`, where draws differ in it.
     """
@@ -184,11 +185,14 @@ class Kernel(Protocol):
         seed: int,
         generation: int,
     ) -> Vector:
-        """Return the scalar products of vectors[rows_ik] with z_{0,i}, shape (draws, used); 0 for a negative row."""
+        """Return the scalar products of vectors[rows_ik] with z_{0,i}; 0 for a negative row."""
         ...
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
-        """Return the (m, m) scalar products of the vectors; `accurate` ones are rounded as float64, others as float32."""
+        """Return the (m, m) scalar products of the vectors, rounded as float64 if `accurate`.
+
+        Otherwise as float32, which is faster.
+        """
         ...
 
     def accumulate(
@@ -212,7 +216,7 @@ class Kernel(Protocol):
     ) -> None:
         """Let each vector in turn learn from the step and take its part out of it, both in place.
 
-        For q = vectors_1, vectors_2, ..: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) / sqrt(1 + t^2), where u
-        is the step.
+        For q = vectors_1, vectors_2, ..: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) /
+        sqrt(1 + t^2), where u is the step.
         """
         ...

@@ -126,7 +126,9 @@ class ReferenceKernel:
         products = np.zeros(rows.shape)
         for i, line in enumerate(rows):
             there = line >= 0
-            products[i, there] = vectors[line[there]].astype(np.float64) @ parts[i].astype(np.float64)
+            products[i, there] = vectors[line[there]].astype(np.float64) @ parts[i].astype(
+                np.float64
+            )
         return products
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:

@@ -1,4 +1,4 @@
-"""CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix, for comparison at moderate n."""
+"""CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from mmes.strategies.common import (
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import Evidence, StepState
 
-# Matrices of n x n numbers at the same time: C, its factor, and two in passing while the factor is made.
+# Matrices of n x n numbers at the same time: C, its factor, and two in passing while the factor is
+# made.
 _MATRICES = 4
 
 _OPTIONS = (
@@ -37,7 +38,7 @@ _OPTIONS = (
     Option(
         "factor",
         str,
-        "How the covariance is factorised: 'cholesky', or 'eigen', which takes some twenty times longer.",
+        "How the covariance is factorised: 'eigen' takes some twenty times as long as 'cholesky'.",
         default="cholesky",
         choices=("cholesky", "eigen"),
     ),
@@ -66,8 +67,8 @@ class State:
     step         p_s         state of the cumulative step-size rule
     ===========  ==========  ==================================================================
 
-    C changes in every generation but is looked at only when it is factorised anew; until then its updates wait, and are
-    carried out as one matrix product.
+    C changes in every generation but is looked at only when it is factorised anew; until then its
+    updates wait, and are carried out as one matrix product.
     """
 
     mean: Vector
@@ -119,8 +120,10 @@ class CMASearch(Recorded[State]):
         if needed > available:
             fitting = math.isqrt(available // (8 * _MATRICES))
             raise MemoryError(
-                f"CMA-ES keeps n x n matrices: n = {n} needs {in_words(needed)}, but {in_words(available)} are usable, "
-                f"enough for n = {fitting}; MMES, SepCMA and the limited-memory strategies need memory in proportion to n"
+                f"CMA-ES keeps n x n matrices: n = {n} needs {in_words(needed)}, but "
+                f"{in_words(available)} are usable, "
+                f"enough for n = {fitting}; MMES, SepCMA and the limited-memory strategies need "
+                "memory in proportion to n"
             )
         return options, needed
 
@@ -146,22 +149,27 @@ class CMASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p, rates, sigma = self.state, self.population, self.rates, self.state.sigma
-        # y_(k) = (x_(k) - m) / sigma, of the candidates as they were evaluated, and in the end the rows of the update.
+        # y_(k) = (x_(k) - m) / sigma, of the candidates as they were evaluated, and in the end the
+        # rows of the update.
         rows = np.empty((p.mu + 1, state.mean.size))
         steps = np.subtract(population[ranking[: p.mu]], state.mean, out=rows[: p.mu])
         steps /= sigma
-        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;  sigma <- sigma exp((c_s/d_s)
+        # (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
         z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
         if self._box is not None:
-            # The noise that would have made the parents as they were evaluated, but not longer than what was drawn.
-            # N.B. with the noise as drawn, parents that all lie at a wall would look like a long path and make sigma
-            # diverge.
+            # The noise that would have made the parents as they were evaluated, but not longer than
+            # what was drawn.
+            # N.B. with the noise as drawn, parents that all lie at a wall would look like a long
+            # path and make sigma diverge.
             drawn, z = z, self._inverse_root() @ (p.weights @ steps)
             limit_length(z, drawn)
         if state.basis is not None:
             z = state.basis @ z
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z)))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        )
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)
@@ -176,7 +184,8 @@ class CMASearch(Recorded[State]):
             rates.path_gain(moves) / sigma,
             None,
         )
-        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C + c_1 p_c p_c' + c_mu sum_k w_k y_(k) y_(k)'.
+        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C + c_1 p_c p_c' + c_mu sum_k w_k y_(k)
+        # y_(k)'.
         steps *= np.sqrt(rates.c_mu * p.weights)[:, None]
         rows[p.mu] = math.sqrt(rates.c_1) * state.path
         decay = rates.covariance_decay(moves)
@@ -188,7 +197,7 @@ class CMASearch(Recorded[State]):
     def _inverse_root(self) -> Vector:
         """Return A^-1, made once for each A."""
         if self._inverse is None:
-            self._inverse = np.linalg.inv(self.state.root)
+            self._inverse = np.asarray(np.linalg.inv(self.state.root), dtype=np.float64)
         return self._inverse
 
     def _factorise(self) -> None:
@@ -201,7 +210,7 @@ class CMASearch(Recorded[State]):
         self._inverse = None
         if not self._eigen:
             try:
-                state.root = np.linalg.cholesky(state.covariance)
+                state.root = np.asarray(np.linalg.cholesky(state.covariance), dtype=np.float64)
                 return
             except np.linalg.LinAlgError:  # not positive definite in floating point
                 pass
@@ -214,9 +223,10 @@ class CMASearch(Recorded[State]):
 
 
 class CMAES(AskTell):
-    """CMA-ES with the full covariance matrix (Hansen and Ostermeier 2001); memory and time grow with n^2.
+    """CMA-ES with the full covariance matrix (Hansen and Ostermeier 2001): O(n^2) time and memory.
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `CMAES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `CMAES.option_table()`.
     """
 
     name = "cma-es"

@@ -51,10 +51,10 @@ class Rates:
 
     @classmethod
     def separable(cls, n: int, mu_eff: float, damping: float) -> Rates:
-        """Return the rates for a diagonal one: those of the covariance (n + 1.5) / 3 times as large.
+        """Return the rates for a diagonal one: c_1 and c_mu are (n + 1.5) / 3 times as large.
 
-        N.B. as in the diagonal mode of the reference program; the rates of the 2008 article need 9 % more evaluations
-        on Different Powers than the figures that are compared with.
+        N.B. as in the diagonal mode of the reference program; the rates of the 2008 article need 9
+        % more evaluations on Different Powers than the figures that are compared with.
         """
         full = cls.full(n, mu_eff, damping)
         c_1 = min(1.0, full.c_1 * (n + 1.5) / 3)
@@ -68,7 +68,8 @@ class Rates:
     def path_moves(self, squared_path_length: float, updates: int) -> bool:
         """Return h: whether p_s is short enough for p_c to take in the step, after so many updates.
 
-        |p_s| / sqrt(1 - (1 - c_s)^(2 g)) < (1.4 + 2 / (n + 1)) chi_n; a long p_s says that sigma lags behind.
+        |p_s| / sqrt(1 - (1 - c_s)^(2 g)) < (1.4 + 2 / (n + 1)) chi_n; a long p_s says that sigma
+        lags behind.
         """
         settled = 1 - (1 - self.c_s) ** (2 * updates)
         return math.sqrt(squared_path_length / settled) < (1.4 + 2 / (self.n + 1)) * self.chi_n

@@ -1,4 +1,4 @@
-"""What the rivals share: the population and its weights, options of one wording, the plan of memory, a law of steps."""
+"""What the rivals share: population and weights, options, the plan of memory, a law of steps."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ class Population:
         return self.weights.size
 
     def noise_weights(self, ranking: NDArray[np.int64]) -> Vector:
-        """Return the weight of each draw's z in <z>_w; the mirror image of draw i, candidate draws + i, has noise -z_i."""
+        """Return the weight of each draw's z in <z>_w.
+
+        The mirror image of draw i is candidate draws + i, with noise -z_i.
+        """
         by_candidate = np.zeros(self.size)
         by_candidate[ranking[: self.mu]] = self.weights
         drawn, mirrored = by_candidate[: self.draws].copy(), by_candidate[self.draws :]
@@ -129,7 +132,7 @@ def directed_law(
     generation: int,
     scale: Vector | None,
 ) -> StepLaw:
-    """Return the law N(0, isotropic_variance I + sum_k variances_k q_k q_k'), q_k = archive[rows_k].
+    """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = archive[rows_k].
 
     Each draw is sqrt(isotropic_variance) z_0 + sum_k sqrt(variances_k) r_k q_k with r_k ~ N(0, 1).
     """
@@ -155,7 +158,7 @@ def limit_length(vector: Vector, longest: Vector) -> None:
 def planned_vectors(
     who: str, n: int, options: dict[str, Any], available: int, doubles: int, singles: int
 ) -> tuple[dict[str, Any], int]:
-    """Return the options and the bytes of a search that keeps so many vectors of n float64 and float32 numbers.
+    """Return the options, and the bytes of a search with so many float64 and float32 vectors.
 
     The population and the vectors that every search has (best and start point) are added here.
 
@@ -168,7 +171,8 @@ def planned_vectors(
     needed = 8 * n * (candidates + doubles + 3) + 4 * n * singles
     if needed > available:
         raise MemoryError(
-            f"{who} needs {in_words(needed)} for n = {n}: a population of {candidates}, {doubles} more vectors in "
+            f"{who} needs {in_words(needed)} for n = {n}: a population of {candidates}, "
+            f"{doubles} more vectors in "
             f"double and {singles} in single precision; but {in_words(available)} are usable"
         )
     return options, needed

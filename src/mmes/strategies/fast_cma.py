@@ -1,7 +1,8 @@
-"""Fast-CMA-ES (Li, Zhang, Lin, Zhen 2020): each step uses the evolution path and one of the stored paths.
+"""Fast-CMA-ES (Li, Zhang, Lin, Zhen 2020): a step uses the evolution path and a stored one.
 
-N.B. the article's own program was not at hand. How many paths are stored, which of them a candidate uses and the isotropic
-start follow an independent implementation, so no published figure vouches for them.
+N.B. the article's own program was not at hand. How many paths are stored, which of them a candidate
+uses and the isotropic start follow an independent implementation, so no published figure vouches
+for them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from mmes.strategies.common import (
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _OPTIONS = (
@@ -112,7 +113,10 @@ class FastCMASearch(Recorded[State]):
         """Nothing: f(m_0) is not needed."""
 
     def law(self, generation: int) -> StepLaw:
-        """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p; y = z in the start-up."""
+        """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p.
+
+        In the start-up, until m generations are taken in, y = z.
+        """
         state, draws, m = self.state, self.population.draws, self.archive_size
         if state.updates < m:
             return StepLaw.without_rows(draws, scale=state.scale)
@@ -159,14 +163,17 @@ class FastCMASearch(Recorded[State]):
             state.paths[state.oldest] = state.paths[-1]
             state.oldest = (state.oldest + 1) % self.archive_size
         # sigma <- sigma exp(s / d), by the rank-based success rule, from the second generation on.
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
         state.updates += 1
 
 
 class FastCMA(AskTell):
     """Fast-CMA-ES, a two-vector model of the covariance (Li, Zhang, Lin, Zhen 2020).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `FastCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `FastCMA.option_table()`.
     """
 
     name = "fast-cma"

@@ -1,4 +1,4 @@
-"""The plain (mu/mu_w, lambda)-ES with isotropic mutations: the host on which the step-size rules are compared."""
+"""The plain (mu/mu_w, lambda)-ES with isotropic mutations: the host of the step-size rules."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmes.strategies.common import (
     planned_vectors,
 )
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepSizeRule, StepState
 
 RULES = ("csa", "psr", "rsr", "gsr", "pta")
@@ -31,8 +31,8 @@ OPTIONS = (
     Option(
         "rule",
         str,
-        "The step-size rule: cumulative (csa), population success (psr), rank-based success (rsr), generalised "
-        "one-fifth success (gsr) or paired test (pta).",
+        "The step-size rule: cumulative (csa), population success (psr), rank-based success (rsr), "
+        "generalised one-fifth success (gsr) or paired test (pta).",
         default="csa",
         choices=RULES,
     ),
@@ -62,7 +62,7 @@ class State:
 
 
 def make_rule(name: str, n: int, population: Population, damping: float) -> StepSizeRule:
-    """Return the rule of that name with its published constants, the damping multiplied by `damping`."""
+    """Return the rule of that name with its published constants and `damping` times its damping."""
     match name:
         case "csa":
             # As in the article on LM-MA-ES: c_s = 2 lambda / n, d = 2.
@@ -114,16 +114,20 @@ class IsotropicSearch(Recorded[State]):
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """m <- sum_k w_k x_(k); sigma by the rule."""
+        """M <- sum_k w_k x_(k); sigma by the rule."""
         state, p = self.state, self.population
         step = self._step
         self._kernel.recombine(
             population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma, None
         )
-        # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they were evaluated.
-        # N.B. with the noise as it was drawn, candidates clipped at a wall would make the cumulative rule diverge.
+        # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they
+        # were evaluated.
+        # N.B. with the noise as it was drawn, candidates clipped at a wall would make the
+        # cumulative rule diverge.
         noise_mean = partial(np.divide, step, 1.0 if state.scale is None else state.scale)
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], noise_mean)))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], noise_mean))
+        )
 
 
 class IsotropicES(AskTell):

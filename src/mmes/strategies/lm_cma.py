@@ -1,11 +1,13 @@
-"""LM-CMA (Loshchilov 2017): a limited-memory Cholesky factor, rebuilt from the newest few of m pairs of vectors.
+"""LM-CMA (Loshchilov 2017): a limited-memory factor, rebuilt from the newest few pairs of vectors.
 
 The factor A of the covariance is a product of rank-one updates,
 
-    A_i y = a A_{i-1} y + b_i (V_i.y) P_i,       A_i^-1 y = A_{i-1}^-1 y / a - e_i (V_i.A_{i-1}^-1 y) V_i,
+    A_i y = a A_{i-1} y + b_i (V_i.y) P_i,
+    A_i^-1 y = A_{i-1}^-1 y / a - e_i (V_i.A_{i-1}^-1 y) V_i,
 
-with P_i a stored path and V_i = A_{i-1}^-1 P_i. The V_i are linear combinations of the P_j, so that their coefficients and
-scalar products follow from the Gram matrix of the paths alone (`inverse_paths`); one pass over the paths makes the vectors.
+with P_i a stored path and V_i = A_{i-1}^-1 P_i. The V_i are linear combinations of the P_j, so that
+their coefficients and scalar products follow from the Gram matrix of the paths alone
+(`inverse_paths`); one pass over the paths makes the vectors.
 """
 
 from __future__ import annotations
@@ -33,15 +35,16 @@ from mmes.strategies.common import (
 from mmes.strategies.mmes.directions import claim_row
 from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import PSR, Evidence, StepState
 
 PRESETS = {
     # As the article of 2017 is read: floor(r) vectors.
     "published": {"count_offset": 0, "target_success": 0.3},
-    # N.B. chosen among some twenty variants because it comes nearest to the LM-CMA column of the MMES article (Cigar,
-    # Different Powers and Discus, n = 1000). What that article ran is not known; Discus at n = 2500 is missed by 20 %.
+    # N.B. chosen among some twenty variants because it comes nearest to the LM-CMA column of the
+    # MMES article (Cigar, Different Powers and Discus, n = 1000). What that article ran is not
+    # known; Discus at n = 2500 is missed by 20 %.
     "fitted": {"count_offset": 1, "target_success": 0.25},
 }
 _NOISE = {"rademacher": Noise.RADEMACHER, "normal": Noise.NORMAL}
@@ -51,8 +54,8 @@ _OPTIONS = (
     Option(
         "preset",
         str,
-        "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES article. Sets count_offset and "
-        "target_success where they are not given.",
+        "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES "
+        "article. Sets count_offset and target_success where they are not given.",
         default="published",
         choices=tuple(PRESETS),
     ),
@@ -85,7 +88,8 @@ _OPTIONS = (
     Option(
         "count_scale",
         float,
-        "A step uses floor(count_scale |N(0,1)|) - count_offset pairs, the newest; ten times the scale for the first.",
+        "A step uses the newest floor(count_scale |N(0,1)|) - count_offset pairs; the first of a "
+        "generation has ten times the scale.",
         default=4.0,
         symbol="m_sel",
         low=0,
@@ -133,7 +137,8 @@ class State:
     scale                      one scale a variable; None stands for ones
     =========  ==============  ===========================================================
 
-    Stored paths and their inverses live in the coordinates of the noise z; the scale comes last: x = m + sigma scale .* y.
+    Stored paths and their inverses live in the coordinates of the noise z; the scale comes last: x
+    = m + sigma scale .* y.
     """
 
     mean: Vector
@@ -189,9 +194,14 @@ class LMCMASearch(Recorded[State]):
         """Nothing: f(m_0) is not needed."""
 
     def counts(self, generation: int) -> NDArray[np.int64]:
-        """Return how many stored pairs each draw uses: min(max(0, floor(r) - offset), stored), r = m_sel |N(0,1)|."""
+        """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
+
+        Never less than none, nor more than are stored.
+        """
         r = np.abs(
-            self._kernel.normals(self.population.draws, self._seed, Stream.DIRECTION_COUNT, generation)
+            self._kernel.normals(
+                self.population.draws, self._seed, Stream.DIRECTION_COUNT, generation
+            )
         )
         r *= self.count_scale
         r[0] *= 10  # the first candidate sees (nearly) all of them
@@ -199,16 +209,20 @@ class LMCMASearch(Recorded[State]):
         return np.clip(wanted, 0, self.state.archive.order.size)
 
     def law(self, generation: int) -> StepLaw:
-        """Return the law of y = A z: for the last `count` stored j, older first: y <- a y + b_j (V_j.z) P_j.
+        """Return the law of y = A z.
 
-        N.B. the scalar product is with the drawn z, not with y; and no factor a stands for the pairs left out.
+        For the last `count` stored j, older first: y <- a y + b_j (V_j.z) P_j.
+
+        N.B. the scalar product is with the drawn z, not with y; and no factor a stands for the
+        pairs left out.
         """
         state = self.state
         order = state.archive.order
         counts = self.counts(generation)
         used = int(counts.max(initial=0))
         a = math.sqrt(1 - self.c_1)
-        # Column k holds the pair of age k, the newest first; draws that use fewer have row -1 there.
+        # Column k holds the pair of age k, the newest first; draws that use fewer have row -1
+        # there.
         newest_first = order[::-1][:used]
         ages = np.arange(used)
         rows = np.where(ages < counts[:, None], newest_first, -1)
@@ -225,7 +239,7 @@ class LMCMASearch(Recorded[State]):
         )
 
     def sample(self, population: Vector, generation: int) -> None:
-        """x = m +- sigma y."""
+        """X = m +- sigma y."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
             population,
@@ -244,7 +258,8 @@ class LMCMASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
-        # m <- sum_k w_k x_(k);  p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
+        # m <- sum_k w_k x_(k);  p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) /
+        # sigma.
         self._kernel.recombine(
             population,
             ranking[: p.mu],
@@ -259,14 +274,17 @@ class LMCMASearch(Recorded[State]):
         if state.updates % self.period == 0:
             self._store_path()
         # sigma <- sigma exp(s / d), by the population success rule, from the second generation on.
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
         state.updates += 1
 
     def _store_path(self) -> None:
-        """Put p_c in the place of a stored path, and bring the inverses of all newer ones up to date."""
+        """Put p_c in the place of a stored path, and renew the inverses of all newer ones."""
         state, archive = self.state, self.state.archive
         before = archive.order.copy()
-        # Of the closest neighbours the later goes; the oldest where all lie at least N_steps generations apart.
+        # Of the closest neighbours the later goes; the oldest where all lie at least N_steps
+        # generations apart.
         row = claim_row(archive, self.spacing - 1, state.updates)
         archive.vectors[row] = state.path if state.scale is None else state.path / state.scale
         order = archive.order
@@ -284,7 +302,8 @@ class LMCMASearch(Recorded[State]):
 def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
     """Return the coefficients T of V = T P, lower triangular, and the factors b of the updates.
 
-    For i = 1 .. k in turn: V_i = A_{i-1}^-1 P_i, and then A_i = a A_{i-1} + b_i P_i V_i' (see the module's text).
+    For i = 1 .. k in turn: V_i = A_{i-1}^-1 P_i, and then A_i = a A_{i-1} + b_i P_i V_i' (see the
+    module's text).
 
     Parameters
     ----------
@@ -317,8 +336,9 @@ def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
 class LMCMA(AskTell):
     """LM-CMA, limited-memory covariance matrix adaptation (Loshchilov 2017).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `LMCMA.option_table()`.
-    ``preset="fitted"`` is fitted to the figures of the MMES article; the default is the published algorithm.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `LMCMA.option_table()`. ``preset="fitted"`` is fitted to the figures of the MMES article; the
+    default is the published algorithm.
     """
 
     name = "lm-cma"

@@ -1,4 +1,4 @@
-"""States as plain records: numbers and arrays in a dataclass, written to a checkpoint and read back field by field."""
+"""States as plain records: numbers and arrays in a dataclass, written and read field by field."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def scalars_of(record: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def arrays_of(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Return the arrays of a dataclass, not copied, those of dataclasses inside it under a prefix."""
+    """Return the arrays of a dataclass, not copied; those of dataclasses inside under a prefix."""
     return {name: value for name, value in _flat(record, prefix) if isinstance(value, np.ndarray)}
 
 
 def restore_into(
     record: Any, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = ""
 ) -> None:
-    """Give the fields of a dataclass the values that `scalars_of` and `arrays_of` returned; arrays are copied."""
+    """Give a dataclass the values that `scalars_of` and `arrays_of` returned; arrays are copied."""
     for field in fields(record):
         name, value = prefix + field.name, getattr(record, field.name)
         if is_dataclass(value):
@@ -54,7 +54,7 @@ S = TypeVar("S", bound=Centred)
 
 
 class Recorded(Generic[S]):
-    """The part of `Search` that is the same for all whose `state` is a dataclass of numbers and arrays."""
+    """The part of `Search` that is the same wherever `state` is a dataclass as above."""
 
     state: S
 

@@ -28,8 +28,9 @@ def get_strategy(strategy: Any) -> type[AskTell]:
     Parameters
     ----------
     strategy : str or type
-        A key of `STRATEGIES`, or a subclass of `AskTell`. Upper and lower case and hyphens are not distinguished, and a
-        trailing "-es" may be there or not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+        A key of `STRATEGIES`, or a subclass of `AskTell`. Upper and lower case and hyphens are not
+        distinguished, and a trailing "-es" may be there or not: ``"sep-cma"``, ``"SepCMA"`` and
+        ``"sep-CMA-ES"`` are the same.
 
     Raises
     ------

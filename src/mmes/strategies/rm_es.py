@@ -1,4 +1,4 @@
-"""Rm-ES and R1-ES (Li and Zhang 2018): a low-rank model of m stored evolution paths, or of the current one alone."""
+"""Rm-ES and R1-ES (Li and Zhang 2018): a low-rank model of stored paths, or of the current one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mmes.strategies.common import (
 from mmes.strategies.mmes.directions import claim_row
 from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _RANK_ONE_OPTIONS = (
@@ -113,7 +113,7 @@ class RmSearch(Recorded[State]):
         self.state.step.start(value, self.population_size)
 
     def sample(self, population: Vector, generation: int) -> None:
-        """x = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
+        """X = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
         ages = np.arange(newest_first.size)
@@ -144,9 +144,11 @@ class RmSearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
-        # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that minimum exceeds T.
+        # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
+        # minimum exceeds T.
         row = claim_row(state.archive, self.spacing, generation)
-        # m <- sum_k w_k x_(k);  p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;  P_m = p.
+        # m <- sum_k w_k x_(k);  p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;  P_m =
+        # p.
         self._kernel.recombine(
             population,
             ranking[: p.mu],
@@ -158,7 +160,9 @@ class RmSearch(Recorded[State]):
             state.archive.vectors[row],
         )
         # sigma <- sigma exp(s / d), by the rank-based success rule.
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
 
 
 class R1Search(RmSearch):
@@ -170,7 +174,8 @@ class R1Search(RmSearch):
 class RmES(AskTell):
     """Rm-ES, the evolution strategy with a rank-m model (Li and Zhang 2018), m = 2 by default.
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `RmES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `RmES.option_table()`.
     """
 
     name = "rm-es"
@@ -180,7 +185,8 @@ class RmES(AskTell):
 class R1ES(AskTell):
     """R1-ES, the evolution strategy with a rank-one model (Li and Zhang 2018).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `R1ES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `R1ES.option_table()`.
     """
 
     name = "r1-es"

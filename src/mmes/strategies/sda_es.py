@@ -1,4 +1,4 @@
-"""SDA-ES (He, Zhou, Chen, Zhang, Chen 2020): search direction adaptation, m directions that deflate one another."""
+"""SDA-ES (He, Zhou, Chen, Zhang, Chen 2020): search directions that deflate one another."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from mmes.strategies.common import (
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import GSR, Evidence, StepState
 
-# Standard deviation of the directions' first entries; not zero, because the deflation divides by their length.
+# Standard deviation of the directions' first entries; not zero, because the deflation divides by
+# their length.
 _FIRST_SIZE = 1e-6
 
 _OPTIONS = (
@@ -97,7 +98,7 @@ class SDASearch(Recorded[State]):
         self.state.step.start(value, self.population_size)
 
     def sample(self, population: Vector, generation: int) -> None:
-        """x = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
+        """X = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
         state, p = self.state, self.population
         m = state.directions.shape[0]
         law = directed_law(
@@ -137,14 +138,18 @@ class SDASearch(Recorded[State]):
         self._kernel.deflate(
             state.directions, 1 - self.c_c, math.sqrt(self.c_c * (2 - self.c_c)), u
         )
-        # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d), by the generalised one-fifth success rule.
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking])))
+        # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d), by the generalised one-fifth success
+        # rule.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
 
 
 class SDAES(AskTell):
     """SDA-ES, search direction adaptation (He, Zhou, Chen, Zhang, Chen 2020).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `SDAES.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `SDAES.option_table()`.
     """
 
     name = "sda-es"

@@ -20,8 +20,8 @@ from mmes.strategies.common import (
     squared_length,
 )
 from mmes.strategies.protocol import Setup, Vector
-from mmes.strategies.record import Recorded
 from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import Evidence, StepState
 
 _OPTIONS = (
@@ -99,7 +99,8 @@ class SepCMASearch(Recorded[State]):
         state, p, rates = self.state, self.population, self.rates
         parents = ranking[: p.mu]
         # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;  m <- m + sigma <y>_w.
-        # N.B. of the candidates as they were evaluated, so that clipping at a wall does not make sigma diverge.
+        # N.B. of the candidates as they were evaluated, so that clipping at a wall does not make
+        # sigma diverge.
         y_squared = self._kernel.step_squares(
             population, parents, p.weights, state.mean, state.sigma
         )
@@ -107,16 +108,20 @@ class SepCMASearch(Recorded[State]):
         self._kernel.recombine(
             population, parents, p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
-        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d_s)
+        # (|p_s|/chi_n - 1)).
         z = y / state.deviations
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z)))
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        )
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)
         # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
         state.path *= 1 - rates.c_c
         state.path += rates.path_gain(moves) * y
-        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w, and d = sqrt(c).
+        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w, and d =
+        # sqrt(c).
         variances = np.square(state.deviations, out=state.deviations)
         variances *= rates.covariance_decay(moves)
         variances += rates.c_1 * np.square(state.path)
@@ -128,7 +133,8 @@ class SepCMASearch(Recorded[State]):
 class SepCMA(AskTell):
     """sep-CMA-ES, CMA-ES with a diagonal covariance matrix (Ros and Hansen 2008).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in `SepCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `SepCMA.option_table()`.
     """
 
     name = "sep-cma"

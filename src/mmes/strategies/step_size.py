@@ -1,11 +1,12 @@
 """The five step-size rules, interchangeable: CSA, PSR, RSR, GSR and PTA.
 
-A rule is a frozen record of settings. What it carries from generation to generation is a `StepState`; what it learns from
-a generation is an `Evidence`; what it returns is the factor of the mutation strength sigma.
+A rule is a frozen record of settings. What it carries from generation to generation is a
+`StepState`; what it learns from a generation is an `Evidence`; what it returns is the factor of the
+mutation strength sigma.
 
-In the formulas f_(1) <= .. <= f_(lambda) are the sorted values of this generation, F_(k) those of the one before, w_k
-the recombination weights, and s the smoothed statistic. Ties between generations count as no success, so that sigma
-shrinks on a plateau.
+In the formulas f_(1) <= .. <= f_(lambda) are the sorted values of this generation, F_(k) those of
+the one before, w_k the recombination weights, and s the smoothed statistic. Ties between
+generations count as no success, so that sigma shrinks on a plateau.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _no_noise() -> Vector:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a rule may learn from: the sorted values, and the weighted mean <z>_w of the parents' noise, if asked for."""
+    """What a rule may learn from: the sorted values, and the parents' mean noise <z>_w if asked."""
 
     values: Vector
     noise_mean: Callable[[], Vector] = _no_noise
@@ -71,7 +72,7 @@ class StepSizeRule(Protocol):
 
 @dataclass(frozen=True)
 class CSA:
-    """Cumulative step-size adaptation: the path of the noise that selection favours, against its length at random.
+    """Cumulative step-size adaptation: the path of the selected noise against its random length.
 
     Parameters
     ----------
@@ -82,7 +83,8 @@ class CSA:
     damping : float
         d.
     expected_length : float or None
-        chi_n for the rule of CMA-ES, (c/d) (|p| / chi_n - 1); None for that of LM-MA-ES, (c/d) (|p|^2 / n - 1).
+        chi_n for the rule of CMA-ES, (c/d) (|p| / chi_n - 1); None for that of LM-MA-ES, (c/d)
+        (|p|^2 / n - 1).
     """
 
     mu_eff: float
@@ -104,13 +106,14 @@ class CSA:
             if self.expected_length is None
             else math.sqrt(square) / self.expected_length - 1
         )
-        # N.B. the limit 1 is that of CMA-ES; without it few variables and many candidates could overflow LM-MA-ES.
+        # N.B. the limit 1 is that of CMA-ES; without it few variables and many candidates could
+        # overflow LM-MA-ES.
         return math.exp(min(1.0, self.c / self.damping * excess))
 
 
 @dataclass(frozen=True)
 class PSR:
-    """Population success rule (LM-CMA): by how much the generation outranks the one before, all candidates counted."""
+    """Population success rule (LM-CMA): by how much the generation outranks the one before."""
 
     damping: float = 1.0
     c: float = 0.3
@@ -154,7 +157,7 @@ class RSR:
 
 @dataclass(frozen=True)
 class GSR:
-    """Generalised one-fifth success rule (SDA-ES): a Mann-Whitney statistic turned into a probability."""
+    """Generalised one-fifth success rule (SDA-ES): a Mann-Whitney statistic as a probability."""
 
     damping: float = 1.0
     c: float = 0.3
@@ -174,7 +177,10 @@ class GSR:
 
     @staticmethod
     def statistic(f: Vector, previous: Vector) -> float:
-        """Return Z = (U - lambda^2 / 2) / sqrt(lambda^2 (2 lambda + 1) / 12), of mean 0 and variance 1 at random."""
+        """Return Z = (U - lambda^2 / 2) / sqrt(lambda^2 (2 lambda + 1) / 12).
+
+        Its mean is 0 and its variance 1 where both generations are alike.
+        """
         size = f.size
         _, before = joint_ranks(f, previous)
         u = float(before.sum()) - size * (size + 1) / 2
@@ -183,7 +189,7 @@ class GSR:
 
 @dataclass(frozen=True)
 class PTA:
-    """Paired test adaptation (MMES): the weighted share of ranks at which the generation beats the one before."""
+    """Paired test adaptation (MMES): the weighted share of ranks at which values fell."""
 
     weights: Vector
     mu_eff: float
@@ -203,7 +209,7 @@ class PTA:
 
 
 def joint_ranks(f: Vector, previous: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ranks 1, 2, .. of two generations in their union; of equal values the previous generation's come first."""
+    """Return the ranks 1, 2, .. of two generations in their union; of equals the previous first."""
     order = np.argsort(np.concatenate((previous, f)), kind="stable")
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(1, order.size + 1)
@@ -218,7 +224,7 @@ def _smoothed_growth(
     target: float,
     damping: float,
 ) -> float:
-    """Average the statistic q and return exp(s / d): s <- (1 - c) s + c (q - target); 1 where there is no previous."""
+    """Return exp(s / d) with s <- (1 - c) s + c (q - target); 1 where there is no previous."""
     previous, state.previous = state.previous, values
     if previous.size == 0:
         return 1.0

@@ -1,6 +1,7 @@
 """What every strategy must do: a suite of checks for strategies, ours and yours.
 
-A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.strategies.protocol`). In a test file::
+A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.strategies.protocol`).
+In a test file::
 
     import pytest
     from mmes.testing.strategies import STRATEGY_CHECKS
@@ -9,8 +10,9 @@ A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.stra
     def test_my_strategy(check):
         check(MyStrategy)
 
-or ``check_strategy(MyStrategy)`` for all of them at once. A check returns None, or raises AssertionError with a sentence
-that says what was expected. None needs pytest, and all together take a few seconds.
+or ``check_strategy(MyStrategy)`` for all of them at once. A check returns None, or raises
+AssertionError with a sentence that says what was expected. None needs pytest, and all together take
+a few seconds.
 """
 
 from __future__ import annotations
@@ -45,37 +47,43 @@ def ellipsoid(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def check_candidates(strategy: Strategy) -> None:
-    """`ask` gives finite, read-only candidates of the right shape, and the same ones until they are told."""
+    """Check that `ask` gives finite, read-only candidates, the same until they are told."""
     for n in SMALL:
         es = strategy(np.ones(n), 0.5, seed=3)
         points = es.ask()
         rows = es.population_size
         _require(
             points.ndim == 2 and points.shape[0] in (rows, rows + 1) and points.shape[1] == n,
-            f"ask() must return {rows} candidates (and perhaps the start point) of {n} variables, not {points.shape}",
+            f"ask() must return {rows} candidates (and perhaps the start point) of {n} variables, "
+            f"not {points.shape}",
         )
-        _require(np.isfinite(points).all(), "candidates must be finite")
+        _require(bool(np.isfinite(points).all()), "candidates must be finite")
         _require(not points.flags.writeable, "candidates must be read-only")
         _same(points, es.ask(), "asking again must give the same candidates")
         kept = points.copy()
         es.tell(sphere(points))
-        _require(es.ask().shape[0] == rows, f"from the second generation on there are {rows} candidates")
+        _require(
+            es.ask().shape[0] == rows, f"from the second generation on there are {rows} candidates"
+        )
         _same(points, kept, "an array that the caller keeps must not change")
 
 
 def check_step_length(strategy: Strategy) -> None:
-    """The first candidates lie about sigma0 from x0 along each variable, times its scale."""
+    """Check that the first candidates lie about sigma0 from x0 a variable, times its scale."""
     n, sigma, scale = 1000, 0.3, np.logspace(-2, 2, 1000)
     for given in (None, scale):
         es = strategy(np.full(n, 7.0), sigma, seed=5, scale=given)
         points = es.ask()[-es.population_size :]
         unit = (points - 7.0) / (sigma * (1.0 if given is None else given))
         spread = float(np.sqrt(np.mean(unit**2)))
-        _require(0.5 < spread < 1.5, f"the first steps must be about sigma0 long, not {spread:.3g} times that")
+        _require(
+            0.5 < spread < 1.5,
+            f"the first steps must be about sigma0 long, not {spread:.3g} times that",
+        )
 
 
 def check_seeds(strategy: Strategy) -> None:
-    """The seed decides everything: same seed, same run; another seed, another run."""
+    """Check that the seed decides everything: same seed, same run; another seed, another run."""
     runs = [_trajectory(strategy, 17, 15, seed=seed) for seed in (1, 1, 2)]
     for a, b in zip(runs[0], runs[1], strict=True):
         _same(a, b, "the same seed must give the same candidates")
@@ -83,7 +91,7 @@ def check_seeds(strategy: Strategy) -> None:
 
 
 def check_parts(strategy: Strategy) -> None:
-    """Values told in parts and out of order give the same run as values told at once."""
+    """Check that values told in parts and out of order make no difference."""
     whole, parts = (strategy(np.ones(9), 0.5, seed=4) for _ in range(2))
     for _ in range(12):
         points = whole.ask()
@@ -96,7 +104,7 @@ def check_parts(strategy: Strategy) -> None:
 
 
 def check_skip(strategy: Strategy) -> None:
-    """A generation that was given up is asked again, the same."""
+    """Check that a generation that was given up is asked again, the same."""
     es = strategy(np.ones(9), 0.5, seed=4)
     for _ in range(3):
         es.tell(ellipsoid(es.ask()))
@@ -106,7 +114,10 @@ def check_skip(strategy: Strategy) -> None:
 
 
 def check_state(strategy: Strategy) -> None:
-    """A state, its numbers written as JSON, goes on to the bit: with bounds, scale and generations without values."""
+    """Check that a state, its numbers written as JSON, goes on to the bit.
+
+    With bounds, with scales, and through generations without values.
+    """
     cases: list[dict[str, Any]] = [
         {},
         {"bounds": (-1.5, 3.0)},
@@ -128,17 +139,25 @@ def check_state(strategy: Strategy) -> None:
                 read = json.loads(json.dumps(plain)) | {"arrays": arrays}
                 other = strategy.from_state(read)
                 for _ in range(8):
-                    _same(es.ask(), other.ask(), f"a restored state must give the same candidates (n = {n}, {case})")
+                    _same(
+                        es.ask(),
+                        other.ask(),
+                        f"a restored state must give the same candidates (n = {n}, {case})",
+                    )
                     _tell_some(es)
                     _tell_some(other)
                 _require(es.sigma == other.sigma, "a restored state must give the same sigma")
                 _same(es.mean, other.mean, "a restored state must give the same mean")
                 for name, array in state["arrays"].items():
-                    _same(array, arrays[name], f"a state taken must not change with the search, but {name} did")
+                    _same(
+                        array,
+                        arrays[name],
+                        f"a state taken must not change with the search, but {name} did",
+                    )
 
 
 def check_failed_evaluations(strategy: Strategy) -> None:
-    """NaN and +inf rank last and do not get into the state; ten generations without a value end the search."""
+    """Check that NaN and +inf rank last and stay out of the state; too many end the search."""
     for n in SMALL:
         es = strategy(np.ones(n), 0.5, seed=7)
         for generation in range(40):
@@ -151,14 +170,20 @@ def check_failed_evaluations(strategy: Strategy) -> None:
         es.tell(np.full(first.shape[0], math.nan))
         _require(es.sigma == sigma, "a generation without a single value must leave sigma as it is")
         _same(es.mean, mean, "a generation without a single value must leave the mean as it is")
-        _require(not np.array_equal(first, es.ask()), "after a failed generation other candidates must come")
+        _require(
+            not np.array_equal(first, es.ask()),
+            "after a failed generation other candidates must come",
+        )
         for _ in range(9):
             es.tell(np.full(es.ask().shape[0], math.nan))
-        _require(es.stop() is StopReason.ALL_FAILED, "ten generations without a value must end the search")
+        _require(
+            es.stop() is StopReason.ALL_FAILED,
+            "ten generations without a value must end the search",
+        )
 
 
 def check_unbounded(strategy: Strategy) -> None:
-    """The value -inf ends the search, and does no harm to the state."""
+    """Check that the value -inf ends the search, and does no harm to the state."""
     es = strategy(np.ones(5), 0.5, seed=8)
     es.tell(sphere(es.ask()))
     values = sphere(es.ask())
@@ -170,7 +195,7 @@ def check_unbounded(strategy: Strategy) -> None:
 
 
 def check_constant(strategy: Strategy) -> None:
-    """On a constant objective the state stays finite and the search ends by itself."""
+    """Check that on a constant objective the search ends by itself, its state finite."""
     for n in SMALL:
         es = strategy(np.ones(n), 0.5, seed=9)
         for _ in range(300):
@@ -180,12 +205,13 @@ def check_constant(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.stop() in (StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL),
-            f"on a constant objective of {n} variables the search must stagnate, not go on ({es.stop()})",
+            f"on a constant objective of {n} variables the search must stagnate, not go on "
+            f"({es.stop()})",
         )
 
 
 def check_linear(strategy: Strategy) -> None:
-    """On a linear objective the search goes far, without overflow."""
+    """Check that on a linear objective the search goes far, without overflow."""
     for n in SMALL:
         es = strategy(np.zeros(n), 1.0, seed=10, sigma_max=1e100)
         for _ in range(1500):
@@ -195,12 +221,16 @@ def check_linear(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.best_value < -1e3,
-            f"on a linear objective of {n} variables the search must go on downhill, but got to {es.best_value:.3g}",
+            f"on a linear objective of {n} variables the search must go on downhill, but got to "
+            f"{es.best_value:.3g}",
         )
 
 
 def check_bounds(strategy: Strategy) -> None:
-    """No candidate lies outside the bounds, also where a variable cannot move; the best corner is found."""
+    """Check that no candidate lies outside the bounds, and that the best corner is found.
+
+    Also where a variable cannot move.
+    """
     for n in SMALL:
         lower, upper = np.full(n, -1.0), np.full(n, 2.0)
         if n > 2:
@@ -211,7 +241,10 @@ def check_bounds(strategy: Strategy) -> None:
             for _ in range(400):
                 points = es.ask()
                 inside = (points >= lower) & (points <= upper)
-                _require(bool(inside.all()), f"candidates must stay inside the bounds (n = {n}, {handling})")
+                _require(
+                    bool(inside.all()),
+                    f"candidates must stay inside the bounds (n = {n}, {handling})",
+                )
                 es.tell(sphere(points + 1.5))  # the best point of the box is its lower corner
                 _finite(es)
                 if es.stop() is not None:
@@ -219,24 +252,26 @@ def check_bounds(strategy: Strategy) -> None:
             best = sphere(lower[None, :] + 1.5)[0]
             _require(
                 es.best_value <= 1.05 * best,
-                f"the best corner of the box has the value {best:.6g}, found was {es.best_value:.6g} ({handling}, n = {n})",
+                f"the best corner of the box has the value {best:.6g}, found was "
+                f"{es.best_value:.6g} ({handling}, n = {n})",
             )
 
 
 def check_convergence(strategy: Strategy) -> None:
-    """The sphere function is minimised, whatever the number of variables."""
+    """Check that the sphere function is minimised, whatever the number of variables."""
     for n in SMALL:
         es = strategy(np.full(n, 3.0), 1.0, seed=12)
         while es.stop(target=1e-9, max_evaluations=10_000) is None:
             es.tell(sphere(es.ask()))
         _require(
             es.best_value <= 1e-9,
-            f"the sphere of {n} variables must reach 1e-9 in 10000 evaluations, but {es.best_value:.3g} was found",
+            f"the sphere of {n} variables must reach 1e-9 in 10000 evaluations, but "
+            f"{es.best_value:.3g} was found",
         )
 
 
 def check_order_alone_counts(strategy: Strategy) -> None:
-    """Only the order of the values matters: eight times the values give the same run."""
+    """Check that only the order of the values matters: eight times the values, the same run."""
     first = _trajectory(strategy, 9, 25, seed=13)
     second = _trajectory(strategy, 9, 25, seed=13, objective=lambda points: 8.0 * ellipsoid(points))
     for a, b in zip(first, second, strict=True):
@@ -244,7 +279,7 @@ def check_order_alone_counts(strategy: Strategy) -> None:
 
 
 def check_kernels_agree(strategy: Strategy) -> None:
-    """The native kernel and the numpy reference walk the same path to rounding."""
+    """Check that the native kernel and the numpy reference walk the same path to rounding."""
     if native_problem() is not None:
         return
     for n in (1, 3, 100):
@@ -254,11 +289,14 @@ def check_kernels_agree(strategy: Strategy) -> None:
         ]
         for a, b in zip(*runs, strict=True):
             error = float(np.abs(a - b).max())
-            _require(error < 1e-3, f"the kernels must agree to rounding, but differ by {error:.3g} (n = {n})")
+            _require(
+                error < 1e-3,
+                f"the kernels must agree to rounding, but differ by {error:.3g} (n = {n})",
+            )
 
 
 def check_threads(strategy: Strategy) -> None:
-    """The number of threads changes no bit."""
+    """Check that the number of threads changes no bit."""
     if native_problem() is not None:
         return
     runs = [_trajectory(strategy, 2100, 4, seed=15, threads=threads) for threads in (1, 3)]
@@ -267,7 +305,7 @@ def check_threads(strategy: Strategy) -> None:
 
 
 def check_restart_options(strategy: Strategy) -> None:
-    """`population_size` and `damping` are options, so that a restart can double them; more damping moves sigma less."""
+    """Check that `population_size` and `damping` are options, which a restart can double."""
     names = {option.name for option in strategy.option_table()}
     _require({"population_size", "damping"} <= names, "population_size and damping must be options")
     _require(
@@ -284,7 +322,7 @@ def check_restart_options(strategy: Strategy) -> None:
 
 
 def check_memory_is_planned(strategy: Strategy) -> None:
-    """More memory than there is, is refused in one sentence before anything is allocated."""
+    """Check that a search too large is refused in one sentence, before anything is allocated."""
     search = strategy.search_type
     options = {option.name: option.default for option in search.options}
     _, needed = search.planned(1000, dict(options), 2**62)
@@ -362,7 +400,9 @@ def _tell_some(es: AskTell) -> None:
 
 
 def _finite(es: AskTell) -> None:
-    _require(math.isfinite(es.sigma) and es.sigma > 0, f"sigma must stay finite and > 0, not {es.sigma}")
+    _require(
+        math.isfinite(es.sigma) and es.sigma > 0, f"sigma must stay finite and > 0, not {es.sigma}"
+    )
     _require(bool(np.isfinite(es.mean).all()), "the mean must stay finite")
 
 
