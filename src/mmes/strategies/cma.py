@@ -154,8 +154,8 @@ class CMASearch(Recorded[State]):
         rows = np.empty((p.mu + 1, state.mean.size))
         steps = np.subtract(population[ranking[: p.mu]], state.mean, out=rows[: p.mu])
         steps /= sigma
-        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;  sigma <- sigma exp((c_s/d_s)
-        # (|p_s|/chi_n - 1)).
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;
+        # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
         z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
         if self._box is not None:
@@ -173,7 +173,8 @@ class CMASearch(Recorded[State]):
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(squared_length(state.step.path), state.updates)
-        # m <- m + sigma <y>_w;  p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
+        # m <- m + sigma <y>_w;
+        # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
         self._kernel.recombine(
             population,
             ranking[: p.mu],
@@ -184,8 +185,8 @@ class CMASearch(Recorded[State]):
             rates.path_gain(moves) / sigma,
             None,
         )
-        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C + c_1 p_c p_c' + c_mu sum_k w_k y_(k)
-        # y_(k)'.
+        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C
+        #      + c_1 p_c p_c' + c_mu sum_k w_k y_(k) y_(k)'.
         steps *= np.sqrt(rates.c_mu * p.weights)[:, None]
         rows[p.mu] = math.sqrt(rates.c_1) * state.path
         decay = rates.covariance_decay(moves)

@@ -147,7 +147,8 @@ class FastCMASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
-        # m <- sum_k w_k x_(k);  p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
+        # m <- sum_k w_k x_(k);
+        # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
         self._kernel.recombine(
             population,
             ranking[: p.mu],

@@ -114,7 +114,7 @@ class IsotropicSearch(Recorded[State]):
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """M <- sum_k w_k x_(k); sigma by the rule."""
+        """Move m to sum_k w_k x_(k), and sigma by the rule."""
         state, p = self.state, self.population
         step = self._step
         self._kernel.recombine(

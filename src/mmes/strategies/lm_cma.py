@@ -239,7 +239,7 @@ class LMCMASearch(Recorded[State]):
         )
 
     def sample(self, population: Vector, generation: int) -> None:
-        """X = m +- sigma y."""
+        """Sample x = m +- sigma y."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
             population,
@@ -258,8 +258,8 @@ class LMCMASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
-        # m <- sum_k w_k x_(k);  p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) /
-        # sigma.
+        # m <- sum_k w_k x_(k);
+        # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
         self._kernel.recombine(
             population,
             ranking[: p.mu],

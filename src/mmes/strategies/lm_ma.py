@@ -135,7 +135,7 @@ class LMMASearch(Recorded[State]):
         return StepLaw(shrink, rows, factors.astype(np.float32), scale=state.scale, scale_rows=True)
 
     def sample(self, population: Vector, generation: int) -> None:
-        """X = m +- sigma y."""
+        """Sample x = m +- sigma y."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
             population,
@@ -154,7 +154,8 @@ class LMMASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p, y = self.state, self.population, self._step
-        # m <- sum_k w_k x_(k);  <y>_w = (m - m_old) / sigma.
+        # m <- sum_k w_k x_(k);
+        # <y>_w = (m - m_old) / sigma.
         self._kernel.recombine(
             population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
@@ -169,8 +170,8 @@ class LMMASearch(Recorded[State]):
         # M_i <- (1 - c_c,i) M_i + sqrt(c_c,i (2 - c_c,i) mu_eff) <z>_w, also those that are not
         # used yet.
         self._kernel.accumulate(state.directions, self._decays, self._gains, z)
-        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d)
-        # (|p_s|^2/n - 1)).
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;
+        # sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
         state.sigma = bounded_sigma(
             state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
         )
@@ -183,8 +184,8 @@ class LMMASearch(Recorded[State]):
         shrunk = y / float(np.prod(1 - rates))
         if used == 0:
             return shrunk
-        # y / a = z + sum_i b_i M_i with M_i.z taken from there: ((1-c_i)/c_i) b_i + sum_{j>=i}
-        # (M_i.M_j) b_j = M_i.y / a.
+        # y / a = z + sum_i b_i M_i. With M_i.z taken from there:
+        # ((1 - c_i) / c_i) b_i + sum_{j >= i} (M_i.M_j) b_j = M_i.y / a.
         products = self._kernel.gram(directions, accurate=False)
         system = np.diag((1 - rates) / rates) + np.triu(products)
         b = np.linalg.solve(system, np.einsum("ij,j->i", directions, shrunk))

@@ -113,7 +113,7 @@ class RmSearch(Recorded[State]):
         self.state.step.start(value, self.population_size)
 
     def sample(self, population: Vector, generation: int) -> None:
-        """X = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
+        """Sample x = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
         ages = np.arange(newest_first.size)
@@ -147,8 +147,9 @@ class RmSearch(Recorded[State]):
         # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
         # minimum exceeds T.
         row = claim_row(state.archive, self.spacing, generation)
-        # m <- sum_k w_k x_(k);  p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;  P_m =
-        # p.
+        # m <- sum_k w_k x_(k);
+        # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;
+        # P_m = p.
         self._kernel.recombine(
             population,
             ranking[: p.mu],

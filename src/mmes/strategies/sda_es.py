@@ -98,7 +98,7 @@ class SDASearch(Recorded[State]):
         self.state.step.start(value, self.population_size)
 
     def sample(self, population: Vector, generation: int) -> None:
-        """X = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
+        """Sample x = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
         state, p = self.state, self.population
         m = state.directions.shape[0]
         law = directed_law(
@@ -128,12 +128,14 @@ class SDASearch(Recorded[State]):
     ) -> None:
         """Take in an evaluated generation."""
         state, p, u = self.state, self.population, self._step
-        # m <- sum_k w_k x_(k);  u = sqrt(mu_eff) (m - m_old) / sigma.
+        # m <- sum_k w_k x_(k);
+        # u = sqrt(mu_eff) (m - m_old) / sigma.
         gain = math.sqrt(p.mu_eff) / state.sigma
         self._kernel.recombine(
             population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain, None
         )
-        # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;  t = u.q_i / q_i.q_i;
+        # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;
+        #               t = u.q_i / q_i.q_i;
         #               u <- (u - t q_i) / sqrt(1 + t^2).
         self._kernel.deflate(
             state.directions, 1 - self.c_c, math.sqrt(self.c_c * (2 - self.c_c)), u

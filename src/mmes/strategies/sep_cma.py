@@ -98,7 +98,8 @@ class SepCMASearch(Recorded[State]):
         """Take in an evaluated generation."""
         state, p, rates = self.state, self.population, self.rates
         parents = ranking[: p.mu]
-        # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;  m <- m + sigma <y>_w.
+        # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;
+        # m <- m + sigma <y>_w.
         # N.B. of the candidates as they were evaluated, so that clipping at a wall does not make
         # sigma diverge.
         y_squared = self._kernel.step_squares(
@@ -108,8 +109,8 @@ class SepCMASearch(Recorded[State]):
         self._kernel.recombine(
             population, parents, p.weights, state.mean, y, 0.0, 1 / state.sigma, None
         )
-        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;  sigma <- sigma exp((c_s/d_s)
-        # (|p_s|/chi_n - 1)).
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;
+        # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         z = y / state.deviations
         state.sigma = bounded_sigma(
             state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
@@ -120,8 +121,8 @@ class SepCMASearch(Recorded[State]):
         # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
         state.path *= 1 - rates.c_c
         state.path += rates.path_gain(moves) * y
-        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w, and d =
-        # sqrt(c).
+        # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w;
+        # d = sqrt(c).
         variances = np.square(state.deviations, out=state.deviations)
         variances *= rates.covariance_decay(moves)
         variances += rates.c_1 * np.square(state.path)
