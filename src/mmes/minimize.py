@@ -15,12 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from mmes.errors import FailedEvaluationWarning
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
+from mmes.manifolds import Manifold
 from mmes.observe import History, Progress
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import RESTARTABLE, restart_options, start_point, start_seed
 from mmes.result import Result
-from mmes.start import checked_bounds, checked_inside, checked_point, checked_scale, checked_sigma
+from mmes.start import (
+    checked_bounds,
+    checked_inside,
+    checked_manifold,
+    checked_point,
+    checked_scale,
+    checked_sigma,
+)
 from mmes.stopping import StopReason
 from mmes.strategies import AskTell, get_strategy
 
@@ -76,6 +84,7 @@ def minimize(
     *,
     bounds: Any = None,
     scale: ArrayLike | None = None,
+    manifold: Manifold | None = None,
     strategy: str | type[AskTell] = "mmes",
     callback: Callable[[Progress], Any] | None = None,
     catch: tuple[type[BaseException], ...] = (),
@@ -101,6 +110,10 @@ def minimize(
         variable. The objective is never evaluated outside.
     scale : array_like, optional
         Typical size of each variable, where they have different units.
+    manifold : Manifold, optional
+        The space to search, one of `mmes.manifolds`. Points have its shape: x0, what the objective
+        is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
+        the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`.
     callback : callable, optional
@@ -130,6 +143,7 @@ def minimize(
         sigma0,
         bounds=bounds,
         scale=scale,
+        manifold=manifold,
         strategy=strategy,
         callback=callback,
         catch=catch,
@@ -151,6 +165,7 @@ class Run:
         *,
         bounds: Any = None,
         scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
         strategy: str | type[AskTell] = "mmes",
         callback: Callable[[Progress], Any] | None = None,
         catch: tuple[type[BaseException], ...] = (),
@@ -174,6 +189,10 @@ class Run:
         self.seed: int = chosen["seed"]
         self._options = chosen
         self._callback = callback
+        strategy_type = self._strategy_type
+        self._manifold = checked_manifold(
+            manifold, strategy_type.name, strategy_type.on_manifolds, bounds, scale
+        )
         self._place_start(x0, sigma0, bounds, scale)
         self._evaluator = self._make_evaluator(fun, catch)
         self._stop_requested = threading.Event()
@@ -278,10 +297,11 @@ class Run:
             options = restart_options(options, self._first_population_size, start)
         reach = self._sigma0 if self._scale is None else self._sigma0 * self._scale
         return self._strategy_type(
-            start_point(self._x0, reach, self._box, self.seed, start),
+            start_point(self._x0, reach, self._box, self.seed, start, self._manifold),
             self._sigma0,
             bounds=self._box,
             scale=self._scale,
+            manifold=self._manifold,
             **options | {"seed": start_seed(self.seed, start)},
         )
 
@@ -353,6 +373,9 @@ class Run:
     # What the user gave
 
     def _place_start(self, x0: Any, sigma0: Any, bounds: Any, scale: Any) -> None:
+        if self._manifold is not None:
+            self._place_on_manifold(self._manifold, x0, sigma0)
+            return
         point = None if x0 is None else checked_point(x0)
         box = checked_bounds(bounds, None if point is None else point.size)
         finite = box is not None and all(np.isfinite(side).all() for side in box)
@@ -377,6 +400,13 @@ class Run:
                 self._scale = np.where(width > 0, width / typical, 1.0)
         else:
             raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
+
+    def _place_on_manifold(self, manifold: Manifold, x0: Any, sigma0: Any) -> None:
+        if sigma0 is None:
+            raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
+        self._x0 = None if x0 is None else manifold.point(x0, "x0")
+        self._box = self._scale = None
+        self._sigma0 = checked_sigma(sigma0)
 
     def _make_evaluator(
         self, fun: Callable[[Any], Any], catch: tuple[type[BaseException], ...]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.manifolds import Manifold
 from mmes.options import is_real
 
 Vector = NDArray[np.float64]
@@ -128,6 +129,22 @@ def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") ->
             f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} "
             f"is outside [{lower[at]}, {upper[at]}]"
         )
+
+
+def checked_manifold(
+    manifold: Manifold | None, strategy: str, able: bool, bounds: Any, scale: Any
+) -> Manifold | None:
+    """Return the manifold, once it is clear that the strategy can search it."""
+    if manifold is None:
+        return None
+    if not isinstance(manifold, Manifold):
+        raise TypeError(f"manifold must be one of mmes.manifolds, not {_short(manifold)}")
+    if not able:
+        raise ValueError(f"the strategy {strategy!r} does not search manifolds; 'mmes' does")
+    for name, value in (("bounds", bounds), ("scale", scale)):
+        if value is not None:
+            raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
+    return manifold
 
 
 def _side(values: Any, missing: float) -> Vector:

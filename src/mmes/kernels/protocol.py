@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,11 @@ class Kernel(Protocol):
         address.
         """
         ...
+
+
+@runtime_checkable
+class ReducingKernel(Kernel, Protocol):
+    """A kernel that also knows scalar products and weighted sums, which some rivals need."""
 
     def noise_sum(
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int

@@ -15,11 +15,14 @@ from mmes.errors import TellError
 from mmes.evaluate.outcome import as_values
 from mmes.kernels import Box, choose_kernel
 from mmes.kernels.protocol import BoxTreatment
+from mmes.manifolds import Manifold, manifold_from
+from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
 from mmes.randomness import SEED_LIMIT, fresh_seed
 from mmes.start import (
     checked_bounds,
     checked_inside,
+    checked_manifold,
     checked_point,
     checked_scale,
     checked_sigma,
@@ -108,6 +111,9 @@ class AskTell:
         (lower, upper), or one pair a variable. No candidate ever lies outside.
     scale : array_like or None
         Typical size of each variable, where they differ; sigma0 multiplies it.
+    manifold : Manifold or None
+        The space to search, for strategies that know manifolds. Points then have its shape, x0 as
+        well as the candidates; bounds and scales do not go with it.
     **options
         The options of all strategies and of this one; see `option_table`.
 
@@ -119,6 +125,8 @@ class AskTell:
 
     name: ClassVar[str]
     search_type: ClassVar[type[Search]]
+    on_manifolds: ClassVar[bool] = False
+    """Whether the strategy takes a manifold: all it does with vectors goes through the kernel."""
 
     def __init__(
         self,
@@ -127,6 +135,7 @@ class AskTell:
         *,
         bounds: Any = None,
         scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
         **options: Any,
     ):
         chosen = validated(self.option_table(), options, type(self).__name__)
@@ -138,7 +147,9 @@ class AskTell:
             n, {name: chosen[name] for name in own}, usable
         )
         chosen |= planned
-        mean = checked_point(x0)
+        self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
+        point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
+        self._shape, mean = point.shape, point.ravel()
         box = self._make_box(bounds, mean, chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
@@ -146,14 +157,14 @@ class AskTell:
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
         self.box = box
-        self.kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        flat_kernel = choose_kernel(chosen["kernel"], chosen["threads"])
+        self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
         scales = checked_scale(scale, mean.size)
         # On an unbounded objective the mean may run away along its path before sigma grows.
         reach = sigma if scales is None else sigma * _largest(scales)
         self._farthest = 1e20 * (_largest(mean) + reach)
-        self._search = self.search_type(
-            Setup(mean, sigma, scales, box, self.kernel, self.seed), planned
-        )
+        setup = Setup(mean, sigma, scales, box, self.kernel, self.seed, manifold)
+        self._search = self.search_type(setup, planned)
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
@@ -161,11 +172,9 @@ class AskTell:
         self._unbounded = False
         self._best_x = mean.copy()
         self._best_value = math.inf
-        window = chosen["stagnation_window"]
+        window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
         self._stagnation = (
-            None
-            if window == "off"
-            else Stagnation(window or max(mean.size, 200), chosen["stagnation_tolerance"])
+            None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
         )
         self._buffers = _Buffers()
         self._population: Vector | None = None
@@ -192,7 +201,7 @@ class AskTell:
     @property
     def mean(self) -> Vector:
         """The centre of the search, read-only."""
-        return _read_only(self._search.mean)
+        return self._shown(self._search.mean)
 
     @property
     def sigma(self) -> float:
@@ -207,7 +216,7 @@ class AskTell:
     @property
     def best_x(self) -> Vector:
         """The point of the best value told so far (the start point before the first), read-only."""
-        return _read_only(self._with_pending()[1])
+        return self._shown(self._with_pending()[1])
 
     # Ask and tell
 
@@ -226,7 +235,7 @@ class AskTell:
                     population[0] = self._search.mean
                 self._search.sample(population[extra:], self.generation)
                 self._population = population
-            return _read_only(self._population)
+            return self._shown(self._population)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the asked candidates; the update happens when all have come.
@@ -316,6 +325,7 @@ class AskTell:
             arrays["improvements"] = self._stagnation.array()
         return {
             "strategy": self.name,
+            "manifold": None if self.manifold is None else self.manifold.description(),
             "options": dict(self.options),
             "sigma0": self.sigma0,
             "generation": self.generation,
@@ -344,7 +354,9 @@ class AskTell:
         arrays = state["arrays"]
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         options = state["options"] | {"kernel": kernel, "threads": threads}
-        made = cls(arrays["search/mean"], state["sigma0"], bounds=bounds, **options)
+        manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
+        mean = arrays["search/mean"].reshape(-1 if manifold is None else manifold.shape)
+        made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         made._search.restore(
             state["search"],
             {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
@@ -362,6 +374,10 @@ class AskTell:
         return made
 
     # Inner works
+
+    def _shown(self, flat: Vector) -> Vector:
+        """Return points as users see them: read-only, and in the shape of the manifold."""
+        return _read_only(flat.reshape(flat.shape[:-1] + self._shape))
 
     @staticmethod
     def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:

@@ -21,6 +21,7 @@ from mmes.strategies.common import (
     damping_option,
     limit_length,
     mirrored_option,
+    reducing,
     squared_length,
     value_or,
 )
@@ -100,7 +101,8 @@ class CMASearch(Recorded[State]):
         self.gap = 1 / (10 * n * (rates.c_1 + rates.c_mu))
         self._eigen = options["factor"] == "eigen"
         self._inverse: Vector | None = None
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
         scale = np.ones(n) if setup.scale is None else setup.scale
         self.state = State(
             setup.mean,

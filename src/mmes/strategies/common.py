@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Kernel, Noise, StepLaw
+from mmes.kernels import Kernel, Noise, ReducingKernel, StepLaw
 from mmes.memory import in_words
 from mmes.options import Option
 from mmes.randomness import Stream
@@ -116,7 +116,7 @@ class Population:
         return drawn
 
     def mean_noise(
-        self, kernel: Kernel, ranking: NDArray[np.int64], n: int, seed: int, generation: int
+        self, kernel: ReducingKernel, ranking: NDArray[np.int64], n: int, seed: int, generation: int
     ) -> Vector:
         """Return <z>_w = sum_k w_k z_(k) of normal noise, made again from its address."""
         return kernel.noise_sum(self.noise_weights(ranking), n, Noise.NORMAL, seed, generation)
@@ -141,6 +141,19 @@ def directed_law(
     factors = normals.reshape(draws, used) * np.sqrt(variances).astype(np.float32)
     every = np.ascontiguousarray(np.broadcast_to(rows, (draws, used)))
     return StepLaw(math.sqrt(isotropic_variance), every, factors, scale=scale)
+
+
+def reducing(kernel: Kernel) -> ReducingKernel:
+    """Return the kernel as one that knows scalar products and weighted sums.
+
+    Raises
+    ------
+    TypeError
+        If it does not, as on a manifold.
+    """
+    if not isinstance(kernel, ReducingKernel):
+        raise TypeError(f"the kernel '{kernel.name}' has no scalar products, which are needed here")
+    return kernel
 
 
 def squared_length(vector: Vector) -> float:

@@ -30,6 +30,7 @@ from mmes.strategies.common import (
     mirrored_option,
     planned_vectors,
     rate_option,
+    reducing,
     value_or,
 )
 from mmes.strategies.mmes.directions import claim_row
@@ -173,7 +174,8 @@ class LMCMASearch(Recorded[State]):
         target = value_or(options["target_success"], preset["target_success"])  # z*
         self.rule = PSR(options["damping"], target=target)
         self.noise = _NOISE[options["noise"]]
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,

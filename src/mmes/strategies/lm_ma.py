@@ -30,6 +30,7 @@ from mmes.strategies.common import (
     limit_length,
     mirrored_option,
     planned_vectors,
+    reducing,
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
@@ -101,7 +102,8 @@ class LMMASearch(Recorded[State]):
         self._decays = 1 - self.c_c
         self._gains = np.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff)
         self._step = np.zeros(n)
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,

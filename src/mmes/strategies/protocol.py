@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Box, Kernel
+from mmes.manifolds import Manifold
 from mmes.options import Option
 
 Vector = NDArray[np.float64]
@@ -32,6 +33,9 @@ class Setup:
         The operations on vectors.
     seed : int
         The seed of all its random numbers.
+    manifold : Manifold or None
+        The space that is searched, where that is not R^n. The mean is a point of it, written out
+        entry by entry, and the kernel takes it for one.
     """
 
     mean: Vector
@@ -40,6 +44,12 @@ class Setup:
     box: Box | None
     kernel: Kernel
     seed: int
+    manifold: Manifold | None = None
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The n of the formulas: the number of variables, or the dimension of the manifold."""
+        return self.mean.size if self.manifold is None else self.manifold.dim
 
 
 class Search(Protocol):

@@ -20,6 +20,7 @@ from mmes.strategies.common import (
     mirrored_option,
     planned_vectors,
     rate_option,
+    reducing,
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
@@ -78,7 +79,8 @@ class SDASearch(Recorded[State]):
         self.c_cov = value_or(options["c_cov"], 0.4 / math.sqrt(n))
         self.c_c = value_or(options["c_c"], 0.25 / math.sqrt(n))
         self.rule = GSR(options["damping"])  # c = 0.3, alpha = 0.05
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
         first = setup.kernel.normals(m * n, setup.seed, Stream.INITIAL_DIRECTIONS, 0)
         self._step = np.zeros(n)  # u
         self.state = State(

@@ -17,6 +17,7 @@ from mmes.strategies.common import (
     damping_option,
     mirrored_option,
     planned_vectors,
+    reducing,
     squared_length,
 )
 from mmes.strategies.protocol import Setup, Vector
@@ -67,7 +68,8 @@ class SepCMASearch(Recorded[State]):
         self.population_size = p.size
         self.rates = Rates.separable(n, p.mu_eff, options["damping"])
         self.rule = self.rates.rule()
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
         self._step = np.zeros(n)
         self.state = State(
             setup.mean,

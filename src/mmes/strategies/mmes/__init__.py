@@ -2,6 +2,6 @@
 
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
 from mmes.strategies.mmes.state import Archive, State
-from mmes.strategies.mmes.strategy import MMES
+from mmes.strategies.mmes.strategy import MMES, RiemannianMMES
 
-__all__ = ["MMES", "OPTIONS", "Archive", "Parameters", "State"]
+__all__ = ["MMES", "OPTIONS", "Archive", "Parameters", "RiemannianMMES", "State"]

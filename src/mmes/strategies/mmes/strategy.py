@@ -6,9 +6,10 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import ReducedArchiveWarning
+from mmes.manifolds import Manifold
 from mmes.memory import in_words
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import generation as algorithm
@@ -31,10 +32,14 @@ class MMESSearch:
     needs_start_value: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
-        archive_size = options["archive_size"] or default_archive_size(n)
-        self.parameters = Parameters.from_options(n, options, archive_size)
+        n, freedom = setup.mean.size, setup.degrees_of_freedom
+        archive_size = options["archive_size"] or default_archive_size(freedom)
+        self.parameters = Parameters.from_options(freedom, options, archive_size)
         self.population_size = self.parameters.population_size
+        if setup.manifold is not None and self.parameters.c_d is not None:
+            raise ValueError(
+                f"scaling='adaptive' cannot be combined with a manifold, here {setup.manifold}"
+            )
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
         self._mixer = StepMixer(self.parameters, setup.kernel, setup.seed)
         scale = setup.scale
@@ -149,3 +154,18 @@ class MMES(AskTell):
 
     name = "mmes"
     search_type = MMESSearch
+    on_manifolds = True
+
+
+class RiemannianMMES(MMES):
+    """MMES on a manifold: the same generation, with a kernel that projects and retracts.
+
+    >>> es = RiemannianMMES(U0, 1.0, manifold=Grassmann(100, 3), seed=1)
+    >>> U = es.ask()  # (lambda, 100, 3)
+
+    Parameters and methods are those of `MMES`, which takes a manifold as well; here it must be
+    given. States of the two are the same.
+    """
+
+    def __init__(self, x0: ArrayLike, sigma0: float, *, manifold: Manifold, **options: Any):
+        super().__init__(x0, sigma0, manifold=manifold, **options)

@@ -1,0 +1,82 @@
+"""The acceptance values of the search: the paper's table where it can be hit quickly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmes.clustering import Protocol, SparseSpectralObjective, load_graph, sparse_basis
+from mmes.clustering.published import paper_betas, paper_table
+from mmes.clustering.solve import PAPER_PROTOCOL
+
+
+def search(name: str, beta: float, seed: int, protocol: Protocol = PAPER_PROTOCOL):
+    graph = load_graph(name)
+    return sparse_basis(graph.laplacian(), graph.n_clusters, beta, seed=seed, protocol=protocol)
+
+
+@pytest.mark.parametrize(
+    ("name", "paper", "most"), [("colon", 0.0315915, 16_000), ("GLIOMA", 0.214111, 26_000)]
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_small_beta_reaches_the_paper_s_value_from_any_start(name, paper, most, seed):
+    solution = search(name, 1e-4, seed)
+    assert solution.value == pytest.approx(paper, rel=5e-6)
+    assert solution.evaluations < most
+    assert solution.searches == 1
+    objective = SparseSpectralObjective(load_graph(name).laplacian(), 1e-4)
+    assert solution.value == objective(solution.basis)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("colon", 0.085932), ("GLIOMA", 0.267244), ("leukemia", 0.101505), ("ALLAML", 0.110831)],
+)
+def test_medians_of_five_at_a_thousandth(name, value):
+    ends = [search(name, 1e-3, seed).value for seed in range(1, 6)]
+    assert np.median(ends) == pytest.approx(value, rel=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["colon", "GLIOMA", "leukemia", "ALLAML", "Prostate-GE"])
+def test_where_beta_is_large_mmes_beats_the_subgradient_method(name):
+    # Multimodal: the median of 20 seeds scatters by a few percent.
+    paper = paper_table()[name, 0.01]
+    median = np.median([search(name, 0.01, seed).value for seed in range(1, 21)])
+    assert median < paper.gsc
+    assert median < 1.03 * paper.mmes
+
+
+def test_restarts_keep_the_best_and_the_budget():
+    one, three = (
+        search("colon", 0.01, 3, Protocol(max_evaluations=3_000, restarts=r)) for r in (0, 2)
+    )
+    assert (one.searches, three.searches) == (1, 3)
+    assert three.value <= one.value
+    assert three.evaluations == 9_000
+    spent = search(
+        "colon", 0.01, 3, Protocol(min_sigma=0.1, max_evaluations=3_000, restarts="budget")
+    )
+    assert spent.searches > 1
+    assert spent.evaluations == 3_000
+
+
+def test_the_spectral_start_stays_near_with_short_steps():
+    graph = load_graph("GLIOMA")
+    basis = np.linalg.eigh(graph.laplacian())[1][:, :4]
+    solution = search("GLIOMA", 0.0, 1, Protocol(init="spectral", max_evaluations=200))
+    expected = np.linalg.eigvalsh(graph.laplacian())[:4].sum()
+    assert solution.value == pytest.approx(expected, rel=1e-12)  # the start is the optimum
+    overlap = np.linalg.svd(basis.T @ solution.basis, compute_uv=False)
+    assert overlap.min() > 1 - 1e-6
+
+
+def test_the_paper_s_table():
+    table = paper_table()
+    assert len(table) == 18 * 7
+    assert paper_betas() == [0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001]
+    assert (table["colon", 0.01].mmes, table["colon", 0.01].gsc) == (0.533337, 0.614039)
+    marks = [cell.mark for cell in table.values()]
+    counts = {mark: marks.count(mark) for mark in set(marks)}
+    assert counts == {"mmes_better": 82, "mmes_worse": 28, "no_difference": 16}
