@@ -43,6 +43,7 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/parallel.py
 
 # The paper's tables and figures beside ours, in minutes, with a report; killed, it goes on when started again.
 reproduce: $(VENV)/.installed
