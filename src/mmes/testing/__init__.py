@@ -1,5 +1,5 @@
-"""What the library asks of strategies, evaluators and objectives that others write.
+"""Public conformance suites: what every strategy and evaluator must do, ours and yours.
 
-`hostile` holds objectives that misbehave, `evaluators` the checks that every evaluator passes. None
-of it needs a test framework.
+`strategies` and `evaluators` hold the checks, `hostile` objectives that misbehave. None of it needs
+a test framework.
 """
