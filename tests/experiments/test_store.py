@@ -10,7 +10,7 @@ import pytest
 from pretended import make_outcome, make_run
 
 from mmes.experiments.statistics import first_hits
-from mmes.experiments.store import Store, StoreError, thin, write_atomically
+from mmes.experiments.store import Store, StoreError, _portable, thin, write_atomically
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -112,3 +112,9 @@ def test_thinning_keeps_the_ends_and_the_runtimes_to_targets():
 
 def test_short_traces_are_kept_whole():
     assert thin(np.arange(5.0), np.arange(5.0)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_name_of_a_suites_function_is_kept_whole(tmp_path) -> None:
+    """f4 of 2010 and f4 of 2013 are different problems; only a user's file loses its folder."""
+    for name, kept in (("lsgo2010/f4", "lsgo2010/f4"), (f"{tmp_path}/mine.py:f", "mine.py:f")):
+        assert _portable(name) == kept

@@ -90,6 +90,7 @@ def test_a_single_run(single_folder):
     assert charts["Step size"]["y_log"]
     assert len(charts["Best point (2000 of 3000 variables shown)"]["series"][0]["x"]) == 2000
     assert "1.5e-09" in text
+    assert "<h1>Run: cigar</h1>" in text
 
 
 def test_a_single_run_below_zero_shows_the_distance_to_its_end(single_folder):

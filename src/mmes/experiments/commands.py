@@ -80,6 +80,10 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         help="make only the runs on this problem, as the tables call it (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
+        "--dimension", action="append", default=[], type=_count, metavar="N",
+        help="make only the runs in this dimension (may be repeated)",
+    )  # fmt: skip
+    parser.add_argument(
         "--seeds", type=_count, metavar="K", help="make only the first K seeds of every cell"
     )
 
@@ -91,6 +95,7 @@ def _effort(args: argparse.Namespace) -> Effort:
         args.part,
         tuple(getattr(args, "strategy", ())),
         tuple(getattr(args, "problem", ())),
+        tuple(getattr(args, "dimension", ())),
         getattr(args, "seeds", None),
     )
 

@@ -7,7 +7,7 @@ The folder holds ``runs/`` (the store), a folder a section with its tables and f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from mmes.experiments.overview import overview
 from mmes.experiments.plan import Plan, PlanError, Run
 from mmes.experiments.runner import Report, execute, shard
 from mmes.experiments.sections import SECTIONS, Findings, Material, Protocol, Section
-from mmes.experiments.store import Store, write_atomically
+from mmes.experiments.store import Outcome, Store, write_atomically
 
 MANIFEST = "laboratory.json"
 
@@ -38,6 +38,8 @@ class Effort:
         Which part of how many, to spread the work over machines.
     strategies, problems : tuple of str
         Labels of those to run now; all by default.
+    dimensions : tuple of int
+        Dimensions to run now; all by default.
     seeds : int or None
         How many seeds of each cell to run now.
     show : bool
@@ -49,6 +51,7 @@ class Effort:
     part: tuple[int, int] = (1, 1)
     strategies: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    dimensions: tuple[int, ...] = ()
     seeds: int | None = None
     show: bool = True
 
@@ -57,6 +60,7 @@ class Effort:
         return (
             (not self.strategies or run.strategy.label in self.strategies)
             and (not self.problems or run.objective.label in self.problems)
+            and (not self.dimensions or run.dimension in self.dimensions)
             and (self.seeds is None or run.seed <= self.seeds)
         )
 
@@ -131,10 +135,17 @@ def measurement_of(
     return data
 
 
-def material_of(section: Section, protocol: Protocol, folder: Path) -> Material:
-    """Return what a section has to show by now."""
+def material_of(
+    section: Section,
+    protocol: Protocol,
+    folder: Path,
+    stored: Mapping[str, Outcome] | None = None,
+) -> Material:
+    """Return what a section has to show by now; `stored` saves reading the store again."""
     runs = section.runs(protocol)
-    outcomes = Store(folder / "runs").outcomes(runs) if runs else {}
+    if stored is None:
+        stored = Store(folder / "runs").outcomes(runs) if runs else {}
+    outcomes = {run.key: stored[run.key] for run in runs if run.key in stored}
     return Material(protocol, runs, outcomes, measurement_of(section, protocol, folder, make=False))
 
 

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mmes.experiments.extras import require
+from mmes.experiments.objectives import is_function
 from mmes.experiments.plan import Objective, Run, Strategy
 from mmes.experiments.statistics import Floats
 
@@ -146,7 +147,7 @@ def _row(run: Run, outcome: Outcome) -> dict[str, Any]:
         "strategy": run.strategy.name,
         "strategy_label": run.strategy.label,
         "options": json.dumps(dict(run.strategy.options), sort_keys=True),
-        "problem": Path(run.objective.name).name,
+        "problem": _portable(run.objective.name),
         "problem_label": run.objective.label,
         "problem_options": json.dumps(dict(run.objective.options), sort_keys=True),
         "dimension": run.dimension,
@@ -302,3 +303,8 @@ def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
 
 
 NDArrayInt = np.ndarray[Any, np.dtype[np.intp]]
+
+
+def _portable(name: str) -> str:
+    """Return the name of a problem without the folder of a user's file, which is its own."""
+    return Path(name).name if is_function(name) else name

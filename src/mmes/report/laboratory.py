@@ -192,11 +192,12 @@ def comparison_page(laboratory: Laboratory) -> Page:
 def reproduction_page(laboratory: Laboratory) -> Page:
     """Return the page of the paper's sections."""
     protocol = Protocol(laboratory.about["protocol"])
+    stored = laboratory.store.outcomes()
     parts: list[PageSection] = []
     every_run: dict[str, Run] = {}
     every_outcome: dict[str, Outcome] = {}
     for section in chosen_sections(laboratory.about["sections"]):
-        material = material_of(section, protocol, laboratory.folder)
+        material = material_of(section, protocol, laboratory.folder, stored)
         notes = [f"{material.pending} of {len(material.runs)} runs are not made yet."]
         parts.append(
             _section(

@@ -111,6 +111,10 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else _shown(value)
+
+
 def single_page(folder: Path) -> Page:
     """Return the page of a single run."""
     try:
@@ -136,7 +140,7 @@ def single_page(folder: Path) -> Page:
         "sigma": "final σ",
         "time": "seconds",
     }
-    cards = [(text, _shown(result[key])) for key, text in names.items() if key in result]
+    cards = [(text, _short(result[key])) for key, text in names.items() if key in result]
     if x is not None:
         cards.append(("variables", str(x.size)))
     section = PageSection(
@@ -147,7 +151,7 @@ def single_page(folder: Path) -> Page:
         notes=() if history is not None else (f"There is no {HISTORY}, so no curves.",),
         facts=(),
     )
-    title = str(result.get("problem") or result.get("target_name") or folder.resolve().name)
+    title = str(result.get("target") or folder.resolve().name)
     return Page(
         title=f"Run: {title}",
         lead="One run of mmes: convergence, step size, restarts and the best point.",

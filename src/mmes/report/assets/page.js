@@ -20,11 +20,11 @@
     return element;
   };
 
-  const number = (v) => {
+  const number = (v, digits = 4) => {
     if (v === 0) return "0";
     const size = Math.abs(v);
-    if (size >= 1e4 || size < 1e-2) return v.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e");
-    return String(Number(v.toPrecision(4)));
+    if (size >= 1e4 || size < 1e-2) return v.toExponential(digits - 2).replace("e+", "e").replace(/\.?0+e/, "e");
+    return String(Number(v.toPrecision(digits)));
   };
 
   // An axis maps values to [0, 1] and knows where its ticks are.
@@ -35,7 +35,10 @@
     const step = [1, 2, 5, 10].find((k) => k * unit >= raw) * unit;
     const ticks = [];
     for (let k = Math.ceil(low / step); k * step <= high + step * 1e-9; k += 1) ticks.push(k * step);
-    return { place: (v) => (v - low) / span, value: (t) => low + t * span, ticks, fits: () => true };
+    // Neighbouring ticks must read differently, however narrow the range.
+    const size = Math.max(Math.abs(low), Math.abs(high));
+    const digits = Math.min(12, Math.max(4, Math.ceil(Math.log10(size / step)) + 1));
+    return { place: (v) => (v - low) / span, value: (t) => low + t * span, ticks, digits, fits: () => true };
   };
   const logarithmic = (low, high) => {
     const a = Math.log10(low), b = Math.log10(high), span = b - a || 1;
@@ -48,7 +51,7 @@
         for (const m of span < 0.7 ? [1, 1.5, 2, 3, 4, 5, 7] : [1, 2, 5]) ticks.push(m * 10 ** k);
     }
     return {
-      place: (v) => (Math.log10(v) - a) / span, value: (t) => 10 ** (a + t * span),
+      place: (v) => (Math.log10(v) - a) / span, value: (t) => 10 ** (a + t * span), digits: 4,
       ticks: ticks.filter((v) => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9)), fits: (v) => v > 0,
     };
   };
@@ -167,7 +170,7 @@
       for (const v of this.x.ticks) {
         const at = this.px(v);
         make("line", { class: "grid", x1: at, x2: at, y1: MARGIN.top, y2: bottom }, this.svg);
-        const text = number(v), half = text.length * 3.2;
+        const text = number(v, this.x.digits), half = text.length * 3.2;
         if (at - half > last + 6) {
           make("text", { x: at, y: bottom + 15, "text-anchor": "middle" }, this.svg, text);
           last = at + half;
@@ -176,7 +179,7 @@
       for (const v of this.y.ticks) {
         const at = this.py(v);
         make("line", { class: "grid", x1: MARGIN.left, x2: MARGIN.left + this.size.width, y1: at, y2: at }, this.svg);
-        make("text", { x: MARGIN.left - 6, y: at + 4, "text-anchor": "end" }, this.svg, number(v));
+        make("text", { x: MARGIN.left - 6, y: at + 4, "text-anchor": "end" }, this.svg, number(v, this.y.digits));
       }
       make("rect", { class: "frame", x: MARGIN.left, y: MARGIN.top, width: this.size.width, height: this.size.height }, this.svg);
       make("text", { x: MARGIN.left + this.size.width / 2, y: height - 4, "text-anchor": "middle" }, this.svg, this.chart.x_label);
