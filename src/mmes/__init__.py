@@ -12,7 +12,7 @@ from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
-from mmes.strategies import MMES
+from mmes.strategies import MMES, RiemannianMMES
 
 __version__ = "0.1.0"
 
@@ -24,6 +24,7 @@ __all__ = [
     "Mixture",
     "Progress",
     "Result",
+    "RiemannianMMES",
     "Run",
     "StopReason",
     "TellError",
