@@ -6,7 +6,7 @@ NATIVE := $(wildcard native/*.cpp native/*.hpp native/*/*.cpp native/*/*.hpp)
 # An editable install knows the packages of the day it was made.
 PACKAGES := $(shell find src -name __init__.py)
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -43,6 +43,10 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/suites.py
+
+# The paper's tables and figures beside ours, in minutes, with a report; killed, it goes on when started again.
+reproduce: $(VENV)/.installed
+	$(BIN)/python -m mmes.experiments reproduce --quick
 
 clean:
 	rm -rf $(VENV) build dist out

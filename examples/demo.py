@@ -16,10 +16,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from mmes.experiments import paper
 
 import mmes
 from mmes import problems
+from mmes.experiments import paper
 
 DIMENSION, TARGET, SEED = 1000, 1e-8, 1
 PROBLEMS = {"Cigar": "cigar", "DiffPow": "different_powers", "Discus": "discus"}
@@ -92,7 +92,7 @@ def main() -> None:
         figures = [float(result.nfev)]
         figures += [published[name, DIMENSION, a].median or np.nan for a in ("MMES", *RIVALS)]
         cost = 1e6 * result.time / result.nfev
-        print(f"{name:<9}" + "".join(f"{v:>12.3g}" for v in figures) + f"{cost:>10.1f}")
+        print(f"{name:<9}" + "".join(f"{v:>12.2e}" for v in figures) + f"{cost:>10.1f}")
         if not result.success:
             raise SystemExit(f"{name} did not reach {TARGET:g}: {result.message}")
     kernel = results["Cigar"].kernel

@@ -82,13 +82,18 @@ void sample_tile(const SampleArguments& a, std::size_t begin, std::size_t count)
     for (std::size_t draw = 0; draw < a.draws; ++draw) {
         const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
         fill_noise(z, begin, count, a.noise, at, a.angle_stream);
-        if (a.scale != nullptr) {
+        const float isotropic = a.isotropic_each != nullptr ? a.isotropic_each[draw] : a.isotropic;
+        if (a.scale != nullptr && !a.scale_rows) {
             const double* __restrict scale = a.scale + begin;
-            for (std::size_t i = 0; i < count; ++i) z[i] *= a.isotropic * static_cast<float>(scale[i]);
-        } else if (a.isotropic != 1.0f) {
-            for (std::size_t i = 0; i < count; ++i) z[i] *= a.isotropic;
+            for (std::size_t i = 0; i < count; ++i) z[i] *= isotropic * static_cast<float>(scale[i]);
+        } else if (isotropic != 1.0f) {
+            for (std::size_t i = 0; i < count; ++i) z[i] *= isotropic;
         }
         if (a.used > 0) add_rows(z, a, a.rows + draw * a.used, a.factors + draw * a.used, begin, count);
+        if (a.scale != nullptr && a.scale_rows) {
+            const double* __restrict scale = a.scale + begin;
+            for (std::size_t i = 0; i < count; ++i) z[i] *= static_cast<float>(scale[i]);
+        }
 
         const double* __restrict mean = a.mean + begin;
         const double sigma = a.sigma;

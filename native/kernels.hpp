@@ -40,6 +40,8 @@ struct SampleArguments {
     const std::int64_t* rows;  // (draws, used): archive rows; a negative one is an empty slot
     const float* factors;      // (draws, used): factor of each row
     float isotropic;           // factor of the isotropic part
+    const float* isotropic_each;  // (draws) or null: one factor a draw instead
+    bool scale_rows;           // whether the scale multiplies the rows too, not the isotropic part alone
     Noise noise;
     std::uint64_t seed;
     std::uint32_t generation;

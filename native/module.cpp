@@ -1,28 +1,8 @@
 // The extension module: checks the arrays, picks the SIMD level, splits coordinates among threads.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+#include "binding.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
+namespace mmes {
 
-#include "kernels.hpp"
-
-namespace nb = nanobind;
-using namespace mmes;
-
-namespace {
-
-template <class T, std::size_t dims>
-using Array = nb::ndarray<T, nb::ndim<dims>, nb::c_contig, nb::device::cpu>;
-
-// Best first.
 std::vector<std::string> simd_levels() {
     std::vector<std::string> levels;
 #if defined(__x86_64__)
@@ -37,38 +17,19 @@ std::vector<std::string> simd_levels() {
     return levels;
 }
 
+}  // namespace mmes
+
+using namespace mmes;
+
+namespace {
+
 const KernelTable& table_of(const std::string& level) {
-    const auto levels = simd_levels();
-    if (std::find(levels.begin(), levels.end(), level) == levels.end())
-        throw std::invalid_argument("simd level '" + level + "' is not one this processor has");
+    require_level(level);
 #if defined(__x86_64__)
     if (level == "avx512") return avx512::table;
     if (level == "avx2") return avx2::table;
 #endif
     return baseline::table;
-}
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
-
-// Runs work(begin, end) over [0, n) in ranges of whole tiles, one thread each.
-template <class Work>
-void over_coordinates(std::size_t n, int threads, Work work) {
-    const std::size_t tiles = (n + kTile - 1) / kTile;
-    const std::size_t parts = std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), tiles);
-    if (parts <= 1) return work(std::size_t{0}, n);
-    const auto edge = [&](std::size_t part) { return std::min(n, tiles * part / parts * kTile); };
-    std::vector<std::jthread> crew;
-    for (std::size_t part = 1; part < parts; ++part) crew.emplace_back(work, edge(part), edge(part + 1));
-    work(std::size_t{0}, edge(1));
-}
-
-template <class T>
-T* data_or_null(const std::optional<Array<T, 1>>& array, std::size_t n, const char* what) {
-    if (!array) return nullptr;
-    require(array->shape(0) == n, what);
-    return array->data();
 }
 
 void words(const std::string& level, Array<std::uint32_t, 1> out, std::uint64_t seed, std::uint32_t stream,
@@ -106,8 +67,9 @@ void mixture_draws(const std::string& level, Array<std::int64_t, 2> ages, Array<
 void sample(const std::string& level, int threads, Array<double, 2> population, std::size_t draws,
             Array<const double, 1> mean, double sigma, std::optional<Array<const double, 1>> scale,
             std::optional<Array<const float, 2>> archive, Array<const std::int64_t, 2> rows,
-            Array<const float, 2> factors, float isotropic, int noise, std::uint64_t seed, std::uint32_t generation,
-            std::uint32_t stream, std::uint32_t angle_stream, int box, std::optional<Array<const double, 1>> lower,
+            Array<const float, 2> factors, float isotropic,
+            std::optional<Array<const float, 1>> isotropic_each, bool scale_rows, int noise, std::uint64_t seed,
+            std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream, int box, std::optional<Array<const double, 1>> lower,
             std::optional<Array<const double, 1>> upper) {
     SampleArguments a{};
     a.population = population.data();
@@ -131,6 +93,8 @@ void sample(const std::string& level, int threads, Array<double, 2> population, 
     const std::int64_t limit = archive ? static_cast<std::int64_t>(archive->shape(0)) : 0;
     for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the archive");
     a.isotropic = isotropic;
+    a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor a draw");
+    a.scale_rows = scale_rows;
     a.noise = static_cast<Noise>(noise);
     a.seed = seed;
     a.generation = generation;
@@ -192,4 +156,5 @@ NB_MODULE(_native, m) {
     m.def("sample", &sample);
     m.def("recombine", &recombine);
     m.def("scale_increments", &scale_increments);
+    bind_reductions(m);
 }

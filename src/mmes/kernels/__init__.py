@@ -5,13 +5,14 @@ Both fulfil `Kernel`.
 """
 
 from mmes.kernels.choose import choose_kernel, native_problem
-from mmes.kernels.protocol import Box, Kernel, Noise, StepLaw
+from mmes.kernels.protocol import Box, Kernel, Noise, ReducingKernel, StepLaw
 from mmes.kernels.reference import ReferenceKernel
 
 __all__ = [
     "Box",
     "Kernel",
     "Noise",
+    "ReducingKernel",
     "ReferenceKernel",
     "StepLaw",
     "choose_kernel",

@@ -91,6 +91,8 @@ class NativeKernel:
             law.rows,
             law.factors,
             law.isotropic,
+            law.isotropic_each,
+            law.scale_rows,
             law.noise,
             seed,
             generation,
@@ -145,6 +147,94 @@ class NativeKernel:
             Stream.ISOTROPIC_ANGLE,
         )
         apply_increments(scale, increments)
+
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """See `Kernel.noise_sum`."""
+        total = np.empty(n)
+        _native.noise_sum(
+            self.simd,
+            self._threads_for(n * weights.size),
+            total,
+            weights,
+            noise,
+            seed,
+            generation,
+            Stream.ISOTROPIC,
+            Stream.ISOTROPIC_ANGLE,
+        )
+        return total
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """See `Kernel.step_squares`."""
+        total = np.empty(mean.size)
+        threads = self._threads_for(population.size)
+        _native.step_squares(
+            self.simd, threads, total, population, parents, weights, mean, 1.0 / sigma
+        )
+        return total
+
+    def project(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `Kernel.project`."""
+        products = np.empty(rows.shape)
+        _native.project(
+            self.simd,
+            self._threads_for(vectors.shape[1] * rows.size),
+            products,
+            vectors,
+            rows,
+            noise,
+            seed,
+            generation,
+            Stream.ISOTROPIC,
+            Stream.ISOTROPIC_ANGLE,
+        )
+        return products
+
+    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+        """See `Kernel.gram`."""
+        products = np.empty((vectors.shape[0], vectors.shape[0]))
+        _native.gram(self.simd, self._threads_for(vectors.size), products, vectors, accurate)
+        return products
+
+    def accumulate(
+        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
+    ) -> None:
+        """See `Kernel.accumulate`."""
+        _native.accumulate(self.simd, self._threads_for(vectors.size), vectors, decays, gains, step)
+
+    def combine(
+        self,
+        out: NDArray[np.float32],
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """See `Kernel.combine`."""
+        _native.combine(
+            self.simd, self._threads_for(vectors.size), out, targets, coefficients, vectors
+        )
+
+    def deflate(
+        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
+    ) -> None:
+        """See `Kernel.deflate`; one thread, since each vector waits for the one before."""
+        _native.deflate(self.simd, vectors, decay, gain, step)
 
 
 def simd_levels() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,11 @@ class StepLaw:
         The law of z_0.
     scale : ndarray or None
         One scale a coordinate, d; None stands for ones.
+    scale_rows : bool
+        Whether the scale multiplies the whole step; by default the rows are in the coordinates of
+        the search already.
+    isotropic_each : ndarray of float32, shape (draws,), or None
+        One factor a draw in place of `isotropic`, where draws differ in it.
     """
 
     isotropic: float
@@ -66,6 +71,16 @@ class StepLaw:
     factors: NDArray[np.float32]
     noise: Noise = Noise.NORMAL
     scale: Vector | None = None
+    scale_rows: bool = False
+    isotropic_each: NDArray[np.float32] | None = None
+
+    @classmethod
+    def without_rows(
+        cls, draws: int, noise: Noise = Noise.NORMAL, scale: Vector | None = None
+    ) -> StepLaw:
+        """Return the law of steps that are isotropic but for the scale."""
+        rows = np.empty((draws, 0), dtype=np.int64)
+        return cls(1.0, rows, np.empty((draws, 0), dtype=np.float32), noise, scale)
 
 
 class Kernel(Protocol):
@@ -139,5 +154,74 @@ class Kernel(Protocol):
         d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights`
         has one entry a draw; the isotropic parts z_0 of the generation are made again from their
         address.
+        """
+        ...
+
+
+@runtime_checkable
+class ReducingKernel(Kernel, Protocol):
+    """A kernel that also knows scalar products and weighted sums, which some rivals need."""
+
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """Return sum_i weights_i z_{0,i}, one weight a draw, of length n.
+
+        The isotropic parts z_0 of the generation's draws are made again from their address.
+        """
+        ...
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """Return sum_k weights_k ((x_k - mean) / sigma)^2 of the parents, entry by entry."""
+        ...
+
+    def project(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """Return the scalar products of vectors[rows_ik] with z_{0,i}; 0 for a negative row."""
+        ...
+
+    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+        """Return the (m, m) scalar products of the vectors, rounded as float64 if `accurate`.
+
+        Otherwise as float32, which is faster.
+        """
+        ...
+
+    def accumulate(
+        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
+    ) -> None:
+        """Move each vector to decays_i vectors_i + gains_i step, in place."""
+        ...
+
+    def combine(
+        self,
+        out: NDArray[np.float32],
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """Write sum_j coefficients_ij vectors_j to out[targets_i]."""
+        ...
+
+    def deflate(
+        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
+    ) -> None:
+        """Let each vector in turn learn from the step and take its part out of it, both in place.
+
+        For q = vectors_1, vectors_2, ..: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) /
+        sqrt(1 + t^2), where u is the step.
         """
         ...

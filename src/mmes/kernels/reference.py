@@ -48,12 +48,15 @@ class ReferenceKernel:
         candidates, n = population.shape
         parts = isotropic_parts(law.noise, draws, n, seed, generation)
         for i in range(draws):
-            z = np.float32(law.isotropic) * parts[i]
-            if law.scale is not None:
+            factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
+            z = np.float32(factor) * parts[i]
+            if law.scale is not None and not law.scale_rows:
                 z *= law.scale.astype(np.float32)
             for row, factor in zip(law.rows[i], law.factors[i], strict=True):
                 if row >= 0 and archive is not None:
                     z += factor * archive[row]
+            if law.scale is not None and law.scale_rows:
+                z *= law.scale.astype(np.float32)
             step = sigma * z.astype(np.float64)
             np.add(mean, step, out=population[i])
             if draws + i < candidates:
@@ -91,6 +94,76 @@ class ReferenceKernel:
         apply_increments(
             scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
         )
+
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> Vector:
+        """See `Kernel.noise_sum`."""
+        parts = isotropic_parts(noise, weights.size, n, seed, generation)
+        return weights @ parts.astype(np.float64)
+
+    def step_squares(
+        self,
+        population: Vector,
+        parents: NDArray[np.int64],
+        weights: Vector,
+        mean: Vector,
+        sigma: float,
+    ) -> Vector:
+        """See `Kernel.step_squares`."""
+        return weights @ ((population[parents] - mean) / sigma) ** 2
+
+    def project(
+        self,
+        vectors: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `Kernel.project`."""
+        parts = isotropic_parts(noise, rows.shape[0], vectors.shape[1], seed, generation)
+        products = np.zeros(rows.shape)
+        for i, line in enumerate(rows):
+            there = line >= 0
+            products[i, there] = vectors[line[there]].astype(np.float64) @ parts[i].astype(
+                np.float64
+            )
+        return products
+
+    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+        """See `Kernel.gram`; always accurate here."""
+        wide = vectors.astype(np.float64)
+        return wide @ wide.T
+
+    def accumulate(
+        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
+    ) -> None:
+        """See `Kernel.accumulate`."""
+        for vector, decay, gain in zip(vectors, decays, gains, strict=True):
+            vector[:] = decay * vector.astype(np.float64) + gain * step
+
+    def combine(
+        self,
+        out: NDArray[np.float32],
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """See `Kernel.combine`."""
+        out[targets] = coefficients @ vectors.astype(np.float64)
+
+    def deflate(
+        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
+    ) -> None:
+        """See `Kernel.deflate`."""
+        for vector in vectors:
+            vector[:] = decay * vector.astype(np.float64) + gain * step
+            q = vector.astype(np.float64)
+            length = float(q @ q)
+            t = float(step @ q) / length if length > 0 else 0.0
+            step -= t * q
+            step /= np.sqrt(1 + t * t)
 
 
 def isotropic_parts(

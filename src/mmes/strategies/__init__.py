@@ -1,7 +1,30 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
 from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.cma import CMAES
+from mmes.strategies.fast_cma import FastCMA
+from mmes.strategies.isotropic_es import IsotropicES
+from mmes.strategies.lm_cma import LMCMA
+from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES, RiemannianMMES
 from mmes.strategies.registry import STRATEGIES, get_strategy
+from mmes.strategies.rm_es import R1ES, RmES
+from mmes.strategies.sda_es import SDAES
+from mmes.strategies.sep_cma import SepCMA
 
-__all__ = ["MMES", "STRATEGIES", "AskTell", "RiemannianMMES", "get_strategy"]
+__all__ = [
+    "CMAES",
+    "LMCMA",
+    "LMMA",
+    "MMES",
+    "R1ES",
+    "SDAES",
+    "STRATEGIES",
+    "AskTell",
+    "FastCMA",
+    "IsotropicES",
+    "RiemannianMMES",
+    "RmES",
+    "SepCMA",
+    "get_strategy",
+]

@@ -30,8 +30,9 @@ def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:
 
 def growth(success: float, significance: float, damping: float) -> float:
     """Return the factor of sigma, exp((Phi(W) - 1 + alpha_z) / d_sigma)."""
-    return math.exp((_normal_cdf(success) - 1 + significance) / damping)
+    return math.exp((normal_cdf(success) - 1 + significance) / damping)
 
 
-def _normal_cdf(x: float) -> float:
+def normal_cdf(x: float) -> float:
+    """Return Phi(x)."""
     return 0.5 * math.erfc(-x / math.sqrt(2))

@@ -1,0 +1,83 @@
+// What the rival strategies need beyond sampling and recombination: scalar products and weighted sums.
+//
+// Like the kernels, these work on ranges of coordinates. Where a result is a sum over coordinates the caller gives each
+// range its own place and adds the places up in order, so that the number of threads does not matter.
+#pragma once
+
+#include "kernels.hpp"
+
+namespace mmes {
+
+struct NoiseSumArguments {
+    double* sum;            // (n), written: sum_i weights_i z_i
+    const double* weights;  // (draws)
+    std::size_t draws;
+    Noise noise;
+    std::uint64_t seed;
+    std::uint32_t generation;
+    std::uint32_t stream;
+    std::uint32_t angle_stream;
+};
+
+struct ProjectArguments {
+    const float* vectors;      // (m, n)
+    std::size_t n;
+    const std::int64_t* rows;  // (draws, used): rows of `vectors`; a negative one is left out
+    std::size_t draws;
+    std::size_t used;
+    Noise noise;
+    std::uint64_t seed;
+    std::uint32_t generation;
+    std::uint32_t stream;
+    std::uint32_t angle_stream;
+};
+
+struct CombineArguments {
+    float* out;                   // (., n): row targets[i] receives sum_j coefficients_ij vectors_j
+    const std::int64_t* targets;  // (count)
+    std::size_t count;
+    const double* coefficients;  // (count, m)
+    const float* vectors;        // (m, n)
+    std::size_t m;
+    std::size_t n;
+};
+
+struct StepSquareArguments {
+    double* sum;  // (n), written: sum_k weights_k (factor (x_k - mean))^2
+    const double* population;
+    std::size_t n;
+    const std::int64_t* parents;  // (mu): rows of the population
+    const double* weights;        // (mu)
+    std::size_t mu;
+    const double* mean;  // (n)
+    double factor;       // 1 / sigma
+};
+
+struct ReductionTable {
+    void (*noise_sum)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
+    void (*step_squares)(const StepSquareArguments&, std::size_t begin, std::size_t end);
+    // Adds to sums (draws, used) the scalar products of the rows with the noise of the draws.
+    void (*project)(const ProjectArguments&, double* sums, std::size_t begin, std::size_t end);
+    // Adds to sums (m, m), at and below the diagonal, the scalar products of the vectors with one another; `accurate`
+    // adds up in double precision, else a tile in single.
+    void (*gram)(const float* vectors, std::size_t m, std::size_t n, bool accurate, double* sums, std::size_t begin,
+                 std::size_t end);
+    // vectors_i <- decays_i vectors_i + gains_i step.
+    void (*accumulate)(float* vectors, std::size_t m, std::size_t n, const double* decays, const double* gains,
+                       const double* step, std::size_t begin, std::size_t end);
+    void (*combine)(const CombineArguments&, std::size_t begin, std::size_t end);
+    // For each vector q in turn: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) / sqrt(1 + t^2).
+    void (*deflate)(float* vectors, std::size_t m, std::size_t n, double decay, double gain, double* u);
+};
+
+namespace baseline {
+extern const ReductionTable reductions;
+}
+namespace avx2 {
+extern const ReductionTable reductions;
+}
+namespace avx512 {
+extern const ReductionTable reductions;
+}
+
+}  // namespace mmes

@@ -1,0 +1,49 @@
+"""Which strategies and problems this version has: sections name what is missing, and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from mmes import problems
+from mmes.experiments.clustering import METHODS, PREFIX, data_sets, is_clustering
+from mmes.experiments.objectives import is_function
+from mmes.experiments.plan import Run
+from mmes.strategies import get_strategy
+
+
+@cache
+def has_strategy(name: str) -> bool:
+    """Whether `mmes.minimize` knows a strategy of this name."""
+    try:
+        get_strategy(name)
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def problem_names() -> frozenset[str]:
+    """Return the names of the built-in problems."""
+    return frozenset(problems.names())
+
+
+def _missing_piece(run: Run) -> str | None:
+    strategy, problem = run.strategy, run.objective
+    if is_clustering(run):
+        there = strategy.name in METHODS
+        known = problem.name.removeprefix(PREFIX) in data_sets()
+        name = problem.name  # one sentence a data set, not one a beta
+    else:
+        there = has_strategy(strategy.name)
+        known = is_function(problem.name) or problem.name in problem_names()
+        name = f"{problem.name!r} ({problem.label})"
+    if not there:
+        return f"there is no strategy {strategy.name!r} ({strategy.label}) here"
+    return None if known else f"there is no problem {name} here"
+
+
+def missing_pieces(runs: Iterable[Run]) -> list[str]:
+    """Return one sentence for every strategy and problem of the runs that is not there."""
+    found = (_missing_piece(run) for run in runs)
+    return list(dict.fromkeys(sentence for sentence in found if sentence))

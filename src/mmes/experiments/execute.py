@@ -1,0 +1,105 @@
+"""One run: from its description to its outcome, in whatever process it is called."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from mmes.experiments.clustering import is_clustering, perform_clustering
+from mmes.experiments.objectives import resolve
+from mmes.experiments.plan import Run
+from mmes.experiments.store import Outcome, thin
+from mmes.minimize import minimize
+from mmes.problems.problem import Problem, Vector
+
+START_STREAM = 20210
+"""Tells the generator of start points apart from other uses of the same seed."""
+
+
+class Timed:
+    """An objective that adds up the processor time spent in it."""
+
+    def __init__(self, function: Callable[[Vector], Vector]) -> None:
+        self.function = function
+        self.seconds = 0.0
+
+    def __call__(self, points: Vector) -> Vector:
+        """Evaluate a batch and note the time."""
+        begin = time.process_time()
+        values = self.function(points)
+        self.seconds += time.process_time() - begin
+        return values
+
+
+def starting_point(run: Run, problem: Problem) -> tuple[Vector, float]:
+    """Return the start point, uniform by the run's seed, and the initial step size."""
+    rng = np.random.default_rng([run.seed, START_STREAM])
+    if run.start is None:
+        x0 = rng.uniform(problem.lower, problem.upper)
+    else:
+        x0 = rng.uniform(*run.start, size=run.dimension)
+    width = float(np.median(problem.upper - problem.lower))
+    return x0, 0.3 * width if run.sigma0 is None else run.sigma0
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in ("mmes", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def perform(run: Run) -> Outcome:
+    """Carry out one run and return what it gave."""
+    if is_clustering(run):
+        return perform_clustering(run, versions())
+    problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
+    x0, sigma0 = starting_point(run, problem)
+    objective = Timed(problem.batch)
+    # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
+    settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
+    if run.bounds != "none":
+        settings |= {"bounds": problem.bounds, "bounds_handling": run.bounds}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = minimize(
+        objective,
+        x0,
+        sigma0,
+        vectorized=True,
+        strategy=run.strategy.name,
+        seed=run.seed,
+        target=run.target,
+        max_evaluations=run.max_evaluations,
+        **settings,
+    )
+    seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+    evaluations, best = result.history["evaluations"], result.history["best"]
+    kept = thin(evaluations, best)
+    return Outcome(
+        best=result.fun,
+        evaluations=result.nfev,
+        generations=result.nit,
+        restarts=result.starts - 1,
+        reached=run.target is not None and result.fun <= run.target,
+        status=result.reason.name,
+        message=result.message,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        objective_seconds=objective.seconds,
+        started=started,
+        versions=versions() | {"kernel": result.kernel},
+        trace_evaluations=evaluations[kept],
+        trace_best=best[kept],
+        trace_sigma=result.history["sigma"][kept],
+    )

@@ -1,0 +1,28 @@
+"""Optional packages, imported when they are first needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def require(module: str, extra: str = "bench") -> Any:
+    """Import an optional package, or say which extra of mmes brings it.
+
+    Parameters
+    ----------
+    module : str
+        The module to import, for example ``"polars"`` or ``"matplotlib.pyplot"``.
+    extra : str
+        The extra of this package that installs it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        raise ModuleNotFoundError(
+            f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'",
+            name=package,
+        ) from None

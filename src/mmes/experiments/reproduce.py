@@ -1,0 +1,203 @@
+"""Carry out sections of the paper, or a plan of one's own, into a folder.
+
+The folder holds ``runs/`` (the store), a folder a section with its tables and figures, and
+``laboratory.json``, which says what it is, so that a report can be made of it at any time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmes.experiments.availability import missing_pieces
+from mmes.experiments.figures import write_figure
+from mmes.experiments.formats import write_table
+from mmes.experiments.overview import overview
+from mmes.experiments.plan import Plan, PlanError, Run
+from mmes.experiments.runner import Report, execute, shard
+from mmes.experiments.sections import SECTIONS, Findings, Material, Protocol, Section
+from mmes.experiments.store import Outcome, Store, write_atomically
+
+MANIFEST = "laboratory.json"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How to carry out runs: see `mmes.experiments.runner.execute`.
+
+    Attributes
+    ----------
+    workers : int or None
+        Processes; all cores by default.
+    time_limit : float or None
+        Seconds after which no further run is begun, for each section.
+    part : tuple of (int, int)
+        Which part of how many, to spread the work over machines.
+    strategies, problems : tuple of str
+        Labels of those to run now; all by default.
+    dimensions : tuple of int
+        Dimensions to run now; all by default.
+    seeds : int or None
+        How many seeds of each cell to run now.
+    show : bool
+        Whether to show progress.
+    """
+
+    workers: int | None = None
+    time_limit: float | None = None
+    part: tuple[int, int] = (1, 1)
+    strategies: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    seeds: int | None = None
+    show: bool = True
+
+    def wants(self, run: Run) -> bool:
+        """Whether the run is among those to make now."""
+        return (
+            (not self.strategies or run.strategy.label in self.strategies)
+            and (not self.problems or run.objective.label in self.problems)
+            and (not self.dimensions or run.dimension in self.dimensions)
+            and (self.seeds is None or run.seed <= self.seeds)
+        )
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """A folder of experiments: its manifest and its store.
+
+    Attributes
+    ----------
+    folder : Path
+        Where everything is.
+    kind : str
+        ``"reproduction"`` or ``"comparison"``.
+    about : dict
+        The manifest: sections and protocol, or the plan's name, settings and chosen strategy.
+    """
+
+    folder: Path
+    kind: str
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        """The finished runs."""
+        return Store(self.folder / "runs")
+
+    def save(self) -> None:
+        """Write the manifest."""
+        write_json(self.folder / MANIFEST, {"kind": self.kind, **self.about})
+
+    @classmethod
+    def open(cls, folder: Path) -> Laboratory:
+        """Read the manifest of a folder; a bare folder of runs is a comparison without a name."""
+        path = folder / MANIFEST
+        if path.is_file():
+            about = json.loads(path.read_text(encoding="utf-8"))
+            return cls(folder, about.pop("kind"), about)
+        if (folder / "runs").is_dir():
+            return cls(folder, "comparison", {"name": folder.name})
+        raise ValueError(f"{folder} holds neither {MANIFEST} nor a folder of runs")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as JSON, whole or not at all."""
+    content = json.dumps(data, indent=1, sort_keys=True).encode()
+    write_atomically(path, lambda file: file.write(content))
+
+
+def carry_out(runs: Sequence[Run], store: Store, effort: Effort, workers: int | None) -> Report:
+    """Make the runs of this machine's part."""
+    return execute(
+        shard([run for run in runs if effort.wants(run)], *effort.part),
+        store,
+        workers=workers,
+        time_limit=effort.time_limit,
+        show=effort.show,
+    )
+
+
+def measurement_of(
+    section: Section, protocol: Protocol, folder: Path, make: bool
+) -> dict[str, Any]:
+    """Return a section's own measurement: the stored one, or a new one if it is to be made."""
+    path = folder / section.name / f"measurement-{protocol.value}.json"
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    if section.measure is None or not make:
+        return {}
+    data = section.measure(protocol)
+    write_json(path, data)
+    return data
+
+
+def material_of(
+    section: Section,
+    protocol: Protocol,
+    folder: Path,
+    stored: Mapping[str, Outcome] | None = None,
+) -> Material:
+    """Return what a section has to show by now; `stored` saves reading the store again."""
+    runs = section.runs(protocol)
+    if stored is None:
+        stored = Store(folder / "runs").outcomes(runs) if runs else {}
+    outcomes = {run.key: stored[run.key] for run in runs if run.key in stored}
+    return Material(protocol, runs, outcomes, measurement_of(section, protocol, folder, make=False))
+
+
+def write_findings(findings: Findings, folder: Path) -> list[Path]:
+    """Write all tables and figures of a section and return the files."""
+    files: list[Path] = []
+    for table in findings.tables:
+        files += write_table(table, folder)
+    for chart in findings.charts:
+        files += write_figure(chart, folder)
+    return files
+
+
+def reproduce_section(
+    section: Section, protocol: Protocol, folder: Path, effort: Effort
+) -> tuple[Report | None, Findings]:
+    """Carry out one section, write its tables and figures, and return how it went."""
+    runs = section.runs(protocol)
+    report = None
+    if runs:
+        store = Store(folder / "runs")
+        report = carry_out(runs, store, effort, section.workers or effort.workers)
+    measurement_of(section, protocol, folder, make=True)
+    findings = section.present(material_of(section, protocol, folder))
+    write_findings(findings, folder / section.name)
+    return report, findings
+
+
+def chosen_sections(names: Sequence[str]) -> list[Section]:
+    """Return the sections of these names, all of them for none."""
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    return [section for name, section in SECTIONS.items() if not names or name in names]
+
+
+def compare_plan(plan: Plan, folder: Path, effort: Effort) -> tuple[Report, Findings]:
+    """Carry out a user's plan, write its tables and figures, and return how it went."""
+    missing = missing_pieces(plan.runs())
+    if missing:
+        raise PlanError(missing[0])
+    about = {
+        "name": plan.name,
+        "notes": plan.notes,
+        "chosen": plan.chosen,
+        "planned": len(plan.runs()),
+        "strategies": [strategy.label for strategy in plan.strategies],
+        "problems": [objective.label for objective in plan.objectives],
+    }
+    laboratory = Laboratory(folder, "comparison", about)
+    laboratory.save()
+    report = carry_out(plan.runs(), laboratory.store, effort, effort.workers)
+    findings = overview(plan.runs(), laboratory.store.outcomes(plan.runs()), plan.chosen)
+    write_findings(findings, folder / "tables")
+    return report, findings

@@ -1,0 +1,106 @@
+"""What a section of the paper is: runs or measurements to make, and how to present them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mmes.experiments.availability import missing_pieces
+from mmes.experiments.charts import Chart
+from mmes.experiments.plan import Run
+from mmes.experiments.store import Outcome
+from mmes.experiments.tables import Table
+
+
+class Protocol(Enum):
+    """How thoroughly to reproduce: minutes on two cores, or as published."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a section has to show.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        The protocol that was asked for.
+    runs : tuple of Run
+        The runs of the section that can be made with this version.
+    outcomes : dict
+        Those that are finished, by key.
+    measurement : dict
+        What the section's own measurement gave; empty where it has none.
+    """
+
+    protocol: Protocol
+    runs: tuple[Run, ...]
+    outcomes: Mapping[str, Outcome]
+    measurement: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, problem: str, dimension: int | None = None) -> tuple[Run, ...]:
+        """Return the runs on one problem, by its label."""
+        return tuple(
+            run
+            for run in self.runs
+            if run.objective.label == problem and dimension in (None, run.dimension)
+        )
+
+    @property
+    def pending(self) -> int:
+        """How many runs are not finished."""
+        return sum(run.key not in self.outcomes for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a section shows."""
+
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _no_runs(protocol: Protocol) -> Iterable[Run]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What ``mmes reproduce`` calls it.
+    title, text : str
+        Heading, and what the experiment is about.
+    present : callable
+        Makes tables and charts of what there is.
+    plan : callable
+        Lists the runs of a protocol.
+    measure : callable or None
+        An experiment that does not consist of runs: returns numbers fit for JSON.
+    workers : int or None
+        How many runs at a time; 1 where time is measured.
+    """
+
+    name: str
+    title: str
+    text: str
+    present: Callable[[Material], Findings]
+    plan: Callable[[Protocol], Iterable[Run]] = _no_runs
+    measure: Callable[[Protocol], dict[str, Any]] | None = None
+    workers: int | None = None
+
+    def runs(self, protocol: Protocol) -> tuple[Run, ...]:
+        """Return the runs that this version can make."""
+        return tuple(run for run in self.plan(protocol) if not missing_pieces([run]))
+
+    def missing(self, protocol: Protocol) -> list[str]:
+        """Return a sentence for every strategy or problem that this version does not have."""
+        return missing_pieces(self.plan(protocol))

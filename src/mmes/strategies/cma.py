@@ -1,0 +1,236 @@
+"""CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import StepLaw
+from mmes.kernels.reference import confine
+from mmes.memory import in_words
+from mmes.options import Option
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.cma_rates import Rates
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    limit_length,
+    mirrored_option,
+    reducing,
+    squared_length,
+    value_or,
+)
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import Evidence, StepState
+
+# Matrices of n x n numbers at the same time: C, its factor, and two in passing while the factor is
+# made.
+_MATRICES = 4
+
+_OPTIONS = (
+    POPULATION_SIZE,
+    Option(
+        "factor",
+        str,
+        "How the covariance is factorised: 'eigen' takes some twenty times as long as 'cholesky'.",
+        default="cholesky",
+        choices=("cholesky", "eigen"),
+    ),
+    mirrored_option(False),
+    damping_option("Factor of the damping d_sigma of the cumulative rule"),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    ===========  ==========  ==================================================================
+    field        paper       meaning
+    ===========  ==========  ==================================================================
+    mean         m           centre of the search
+    sigma        sigma       mutation strength
+    path         p_c         evolution path
+    covariance   C           covariance matrix, as of the last factorisation
+    root         B D         A with C = A A', as of then; Cholesky factor, or B D
+    basis        B           eigenvectors; None with the Cholesky factor
+    pending                  rows w with C_now = decay C + sum w w': updates since then
+    decay                    see pending
+    updates      g           generations taken in
+    factorised               the generation of the last factorisation
+    step         p_s         state of the cumulative step-size rule
+    ===========  ==========  ==================================================================
+
+    C changes in every generation but is looked at only when it is factorised anew; until then its
+    updates wait, and are carried out as one matrix product.
+    """
+
+    mean: Vector
+    sigma: float
+    path: Vector
+    covariance: Vector
+    root: Vector
+    basis: Vector | None
+    pending: Vector
+    decay: float = 1.0
+    updates: int = 0
+    factorised: int = 0
+    step: StepState = field(default_factory=StepState)
+
+
+class CMASearch(Recorded[State]):
+    """CMA-ES: x ~ m + sigma N(0, C)."""
+
+    options: ClassVar = _OPTIONS
+    needs_start_value: ClassVar = False
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        self.population = p = Population.from_options(n, options)
+        self.population_size = p.size
+        self.rates = rates = Rates.full(n, p.mu_eff, options["damping"])
+        self.rule = rates.rule()
+        # Generations between factorisations; the text counts lambda evaluations each.
+        self.gap = 1 / (10 * n * (rates.c_1 + rates.c_mu))
+        self._eigen = options["factor"] == "eigen"
+        self._inverse: Vector | None = None
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
+        scale = np.ones(n) if setup.scale is None else setup.scale
+        self.state = State(
+            setup.mean,
+            setup.sigma,
+            path=np.zeros(n),
+            covariance=np.diag(scale**2),
+            root=np.diag(scale),
+            basis=np.eye(n) if self._eigen else None,
+            pending=np.empty((0, n)),
+        )
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        candidates = value_or(options["population_size"], default_population_size(n))
+        needed = 8 * n * (_MATRICES * n + 2 * candidates + 10)
+        if needed > available:
+            fitting = math.isqrt(available // (8 * _MATRICES))
+            raise MemoryError(
+                f"CMA-ES keeps n x n matrices: n = {n} needs {in_words(needed)}, but "
+                f"{in_words(available)} are usable, "
+                f"enough for n = {fitting}; MMES, SepCMA and the limited-memory strategies need "
+                "memory in proportion to n"
+            )
+        return options, needed
+
+    def start(self, value: float) -> None:
+        """Nothing: f(m_0) is not needed."""
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
+        state, draws = self.state, self.population.draws
+        origin = np.zeros(state.mean.size)
+        z = np.empty((draws, state.mean.size))
+        law = StepLaw.without_rows(draws)
+        self._kernel.sample(z, draws, origin, 1.0, None, law, None, self._seed, generation)
+        steps = np.matmul(z, state.root.T, out=population[:draws])
+        steps *= state.sigma
+        np.subtract(state.mean, steps[: population.shape[0] - draws], out=population[draws:])
+        steps += state.mean
+        if self._box is not None:
+            confine(population, self._box)
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation."""
+        state, p, rates, sigma = self.state, self.population, self.rates, self.state.sigma
+        # y_(k) = (x_(k) - m) / sigma, of the candidates as they were evaluated, and in the end the
+        # rows of the update.
+        rows = np.empty((p.mu + 1, state.mean.size))
+        steps = np.subtract(population[ranking[: p.mu]], state.mean, out=rows[: p.mu])
+        steps /= sigma
+        # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;
+        # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
+        # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
+        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        if self._box is not None:
+            # The noise that would have made the parents as they were evaluated, but not longer than
+            # what was drawn.
+            # N.B. with the noise as drawn, parents that all lie at a wall would look like a long
+            # path and make sigma diverge.
+            drawn, z = z, self._inverse_root() @ (p.weights @ steps)
+            limit_length(z, drawn)
+        if state.basis is not None:
+            z = state.basis @ z
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
+        )
+        state.updates += 1
+        # h = 0 stalls p_c while p_s is long.
+        moves = rates.path_moves(squared_length(state.step.path), state.updates)
+        # m <- m + sigma <y>_w;
+        # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
+        self._kernel.recombine(
+            population,
+            ranking[: p.mu],
+            p.weights,
+            state.mean,
+            state.path,
+            1 - rates.c_c,
+            rates.path_gain(moves) / sigma,
+            None,
+        )
+        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C
+        #      + c_1 p_c p_c' + c_mu sum_k w_k y_(k) y_(k)'.
+        steps *= np.sqrt(rates.c_mu * p.weights)[:, None]
+        rows[p.mu] = math.sqrt(rates.c_1) * state.path
+        decay = rates.covariance_decay(moves)
+        state.decay *= decay
+        state.pending = np.concatenate((math.sqrt(decay) * state.pending, rows))
+        if state.updates - state.factorised > self.gap:
+            self._factorise()
+
+    def _inverse_root(self) -> Vector:
+        """Return A^-1, made once for each A."""
+        if self._inverse is None:
+            self._inverse = np.asarray(np.linalg.inv(self.state.root), dtype=np.float64)
+        return self._inverse
+
+    def _factorise(self) -> None:
+        """Carry out the waiting updates of C and factorise it."""
+        state = self.state
+        state.covariance *= state.decay
+        state.covariance += state.pending.T @ state.pending
+        state.pending, state.decay = np.empty((0, state.mean.size)), 1.0
+        state.factorised = state.updates
+        self._inverse = None
+        if not self._eigen:
+            try:
+                state.root = np.asarray(np.linalg.cholesky(state.covariance), dtype=np.float64)
+                return
+            except np.linalg.LinAlgError:  # not positive definite in floating point
+                pass
+        # C = B D^2 B'.
+        squares, basis = np.linalg.eigh(state.covariance)
+        smallest = np.finfo(float).eps * max(float(squares[-1]), np.finfo(float).tiny)
+        state.root = basis * np.sqrt(np.maximum(squares, smallest))
+        if self._eigen:
+            state.basis = basis
+
+
+class CMAES(AskTell):
+    """CMA-ES with the full covariance matrix (Hansen and Ostermeier 2001): O(n^2) time and memory.
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `CMAES.option_table()`.
+    """
+
+    name = "cma-es"
+    search_type = CMASearch

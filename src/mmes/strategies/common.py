@@ -1,0 +1,191 @@
+"""What the rivals share: population and weights, options, the plan of memory, a law of steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import Kernel, Noise, ReducingKernel, StepLaw
+from mmes.memory import in_words
+from mmes.options import Option
+from mmes.randomness import Stream
+from mmes.strategies.protocol import Vector
+from mmes.strategies.recombination import default_population_size, effective_size, log_weights
+
+POPULATION_SIZE = Option(
+    "population_size",
+    int,
+    "Candidates a generation.",
+    symbol="lambda",
+    default_text="4 + floor(3 ln n)",
+    low=2,
+)
+
+
+def mirrored_option(default: bool) -> Option:
+    """Return the option of mirrored sampling."""
+    return Option(
+        "mirrored",
+        bool,
+        "Mirrored pairs of candidates, m + sigma y and m - sigma y.",
+        default=default,
+    )
+
+
+def damping_option(text: str = "Damping of the mutation strength") -> Option:
+    """Return the option of the damping; its default is 1 everywhere, since a restart doubles it."""
+    return Option(
+        "damping",
+        float,
+        f"{text}; doubled together with lambda at a restart.",
+        default=1.0,
+        symbol="d_sigma",
+        low=0,
+        low_open=True,
+    )
+
+
+def rate_option(
+    name: str, text: str, default_text: str, symbol: str = "", below_one: bool = False
+) -> Option:
+    """Return the option of a learning rate in (0, 1], or (0, 1), whose default is a formula."""
+    return Option(
+        name,
+        float,
+        text,
+        default_text=default_text,
+        symbol=symbol or name,
+        low=0,
+        high=1,
+        low_open=True,
+        high_open=below_one,
+    )
+
+
+def value_or(given: Any, formula: Any) -> Any:
+    """Return an option's value, or its formula where it was left open."""
+    return formula if given is None else given
+
+
+@dataclass(frozen=True)
+class Population:
+    """Sizes and weights of a generation.
+
+    =========  ==============  ============================================
+    field      paper           meaning
+    =========  ==============  ============================================
+    size       lambda          candidates a generation
+    weights    w_1 .. w_mu     recombination weights, best first, sum 1
+    mu_eff     mu_eff          1 / sum w_i^2
+    draws                      candidates drawn; the others mirror them
+    =========  ==============  ============================================
+    """
+
+    size: int
+    weights: Vector
+    mu_eff: float
+    draws: int
+
+    @classmethod
+    def from_options(cls, n: int, options: Mapping[str, Any]) -> Population:
+        """Return the population of `population_size` and `mirrored`."""
+        size = value_or(options["population_size"], default_population_size(n))
+        weights = log_weights(size // 2)
+        draws = (size + 1) // 2 if options["mirrored"] else size
+        return cls(size, weights, effective_size(weights), draws)
+
+    @property
+    def mu(self) -> int:
+        """Number of parents."""
+        return self.weights.size
+
+    def noise_weights(self, ranking: NDArray[np.int64]) -> Vector:
+        """Return the weight of each draw's z in <z>_w.
+
+        The mirror image of draw i is candidate draws + i, with noise -z_i.
+        """
+        by_candidate = np.zeros(self.size)
+        by_candidate[ranking[: self.mu]] = self.weights
+        drawn, mirrored = by_candidate[: self.draws].copy(), by_candidate[self.draws :]
+        drawn[: mirrored.size] -= mirrored
+        return drawn
+
+    def mean_noise(
+        self, kernel: ReducingKernel, ranking: NDArray[np.int64], n: int, seed: int, generation: int
+    ) -> Vector:
+        """Return <z>_w = sum_k w_k z_(k) of normal noise, made again from its address."""
+        return kernel.noise_sum(self.noise_weights(ranking), n, Noise.NORMAL, seed, generation)
+
+
+def directed_law(
+    kernel: Kernel,
+    rows: NDArray[np.int64],
+    variances: Vector,
+    isotropic_variance: float,
+    draws: int,
+    seed: int,
+    generation: int,
+    scale: Vector | None,
+) -> StepLaw:
+    """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = archive[rows_k].
+
+    Each draw is sqrt(isotropic_variance) z_0 + sum_k sqrt(variances_k) r_k q_k with r_k ~ N(0, 1).
+    """
+    used = rows.size
+    normals = kernel.normals(draws * used, seed, Stream.MIXTURE_FACTOR, generation)
+    factors = normals.reshape(draws, used) * np.sqrt(variances).astype(np.float32)
+    every = np.ascontiguousarray(np.broadcast_to(rows, (draws, used)))
+    return StepLaw(math.sqrt(isotropic_variance), every, factors, scale=scale)
+
+
+def reducing(kernel: Kernel) -> ReducingKernel:
+    """Return the kernel as one that knows scalar products and weighted sums.
+
+    Raises
+    ------
+    TypeError
+        If it does not, as on a manifold.
+    """
+    if not isinstance(kernel, ReducingKernel):
+        raise TypeError(f"the kernel '{kernel.name}' has no scalar products, which are needed here")
+    return kernel
+
+
+def squared_length(vector: Vector) -> float:
+    """Return v.v, added up in an order that does not depend on the number of threads of a BLAS."""
+    return float(np.einsum("i,i->", vector, vector))
+
+
+def limit_length(vector: Vector, longest: Vector) -> None:
+    """Shorten a vector, in place, to the length of another where it is longer."""
+    length, limit = squared_length(vector), squared_length(longest)
+    if length > limit:
+        vector *= math.sqrt(limit / length)
+
+
+def planned_vectors(
+    who: str, n: int, options: dict[str, Any], available: int, doubles: int, singles: int
+) -> tuple[dict[str, Any], int]:
+    """Return the options, and the bytes of a search with so many float64 and float32 vectors.
+
+    The population and the vectors that every search has (best and start point) are added here.
+
+    Raises
+    ------
+    MemoryError
+        If that is more than is available.
+    """
+    candidates = value_or(options["population_size"], default_population_size(n))
+    needed = 8 * n * (candidates + doubles + 3) + 4 * n * singles
+    if needed > available:
+        raise MemoryError(
+            f"{who} needs {in_words(needed)} for n = {n}: a population of {candidates}, "
+            f"{doubles} more vectors in "
+            f"double and {singles} in single precision; but {in_words(available)} are usable"
+        )
+    return options, needed

@@ -1,0 +1,181 @@
+"""Fast-CMA-ES (Li, Zhang, Lin, Zhen 2020): a step uses the evolution path and a stored one.
+
+N.B. the article's own program was not at hand. How many paths are stored, which of them a candidate
+uses and the isotropic start follow an independent implementation, so no published figure vouches
+for them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import StepLaw
+from mmes.options import Option
+from mmes.randomness import Stream
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    mirrored_option,
+    planned_vectors,
+    rate_option,
+    value_or,
+)
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import RSR, Evidence, StepState
+
+_OPTIONS = (
+    POPULATION_SIZE,
+    Option("archive_size", int, "Stored paths.", symbol="m", default_text="lambda", low=1),
+    rate_option("c_1", "Weight of the evolution path.", "1 / (3 sqrt n + 5)", below_one=True),
+    rate_option("c_c", "Rate of the evolution path.", "2 / (n + 5)", symbol="c"),
+    Option(
+        "spacing",
+        int,
+        "Generations between stored paths.",
+        symbol="T",
+        default_text="n",
+        low=1,
+    ),
+    mirrored_option(False),
+    damping_option(),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    ========  ============  ====================================================================
+    field     paper         meaning
+    ========  ============  ====================================================================
+    mean      m             centre of the search
+    sigma     sigma         mutation strength
+    path      p             evolution path
+    paths     P, p          (m + 1, n) float32: the stored paths, and last the current one
+    oldest                  the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
+    updates   g             generations taken in
+    step      s, F          state of the rank-based success rule
+    scale                   one scale a variable; None stands for ones
+    ========  ============  ====================================================================
+    """
+
+    mean: Vector
+    sigma: float
+    path: Vector
+    paths: NDArray[np.float32]
+    oldest: int = 0
+    updates: int = 0
+    step: StepState = field(default_factory=StepState)
+    scale: Vector | None = None
+
+
+class FastCMASearch(Recorded[State]):
+    """Fast-CMA-ES."""
+
+    options: ClassVar = _OPTIONS
+    needs_start_value: ClassVar = False
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        self.population = p = Population.from_options(n, options)
+        self.population_size = p.size
+        self.archive_size: int = value_or(options["archive_size"], p.size)  # m
+        self.c_1 = value_or(options["c_1"], 1 / (3 * math.sqrt(n) + 5))
+        self.c_c = value_or(options["c_c"], 2 / (n + 5))  # c
+        self.spacing: int = value_or(options["spacing"], n)  # T
+        self.rule = RSR(p.weights, options["damping"], target=0.27)  # q* = 0.27
+        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self.state = State(
+            setup.mean,
+            setup.sigma,
+            path=np.zeros(n),
+            paths=np.zeros((self.archive_size + 1, n), dtype=np.float32),
+            scale=setup.scale,
+        )
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        candidates = value_or(options["population_size"], default_population_size(n))
+        stored = value_or(options["archive_size"], candidates)
+        return planned_vectors("Fast-CMA-ES", n, options, available, doubles=3, singles=stored + 1)
+
+    def start(self, value: float) -> None:
+        """Nothing: f(m_0) is not needed."""
+
+    def law(self, generation: int) -> StepLaw:
+        """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p.
+
+        In the start-up, until m generations are taken in, y = z.
+        """
+        state, draws, m = self.state, self.population.draws, self.archive_size
+        if state.updates < m:
+            return StepLaw.without_rows(draws, scale=state.scale)
+        # Candidate k uses the stored path number k, counted from the oldest.
+        stored = (state.oldest + np.arange(draws)) % m
+        rows = np.stack([stored, np.full(draws, m)], axis=1)
+        normals = self._kernel.normals(2 * draws, self._seed, Stream.MIXTURE_FACTOR, generation)
+        weights = np.sqrt([self.c_1 * (1 - self.c_1), self.c_1]).astype(np.float32)
+        return StepLaw(1 - self.c_1, rows, normals.reshape(draws, 2) * weights, scale=state.scale)
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """x_k = m + sigma y_k."""
+        state, draws = self.state, self.population.draws
+        self._kernel.sample(
+            population,
+            draws,
+            state.mean,
+            state.sigma,
+            state.paths,
+            self.law(generation),
+            self._box,
+            self._seed,
+            generation,
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation."""
+        state, p = self.state, self.population
+        # m <- sum_k w_k x_(k);
+        # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
+        self._kernel.recombine(
+            population,
+            ranking[: p.mu],
+            p.weights,
+            state.mean,
+            state.path,
+            1 - self.c_c,
+            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+            state.paths[-1],
+        )
+        # Every T generations: drop P_1, P_m = p.
+        if state.updates % self.spacing == 0:
+            state.paths[state.oldest] = state.paths[-1]
+            state.oldest = (state.oldest + 1) % self.archive_size
+        # sigma <- sigma exp(s / d), by the rank-based success rule, from the second generation on.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
+        state.updates += 1
+
+
+class FastCMA(AskTell):
+    """Fast-CMA-ES, a two-vector model of the covariance (Li, Zhang, Lin, Zhen 2020).
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `FastCMA.option_table()`.
+    """
+
+    name = "fast-cma"
+    search_type = FastCMASearch

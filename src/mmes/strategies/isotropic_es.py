@@ -1,0 +1,141 @@
+"""The plain (mu/mu_w, lambda)-ES with isotropic mutations: the host of the step-size rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import StepLaw
+from mmes.options import Option
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    mirrored_option,
+    planned_vectors,
+)
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepSizeRule, StepState
+
+RULES = ("csa", "psr", "rsr", "gsr", "pta")
+
+OPTIONS = (
+    POPULATION_SIZE,
+    Option(
+        "rule",
+        str,
+        "The step-size rule: cumulative (csa), population success (psr), rank-based success (rsr), "
+        "generalised one-fifth success (gsr) or paired test (pta).",
+        default="csa",
+        choices=RULES,
+    ),
+    mirrored_option(False),
+    damping_option("Factor of the rule's own damping"),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    ======  ========  ===============================================
+    field   symbol    meaning
+    ======  ========  ===============================================
+    mean    m         centre of the search
+    sigma   sigma     mutation strength
+    step    s, F      state of the step-size rule
+    scale   d         one scale a variable; None stands for ones
+    ======  ========  ===============================================
+    """
+
+    mean: Vector
+    sigma: float
+    step: StepState = field(default_factory=StepState)
+    scale: Vector | None = None
+
+
+def make_rule(name: str, n: int, population: Population, damping: float) -> StepSizeRule:
+    """Return the rule of that name with its published constants and `damping` times its damping."""
+    match name:
+        case "csa":
+            # As in the article on LM-MA-ES: c_s = 2 lambda / n, d = 2.
+            return CSA(population.mu_eff, min(1.0, 2 * population.size / n), 2.0 * damping)
+        case "psr":
+            return PSR(damping, target=0.3)
+        case "rsr":
+            return RSR(population.weights, damping)
+        case "gsr":
+            return GSR(damping)
+        case "pta":
+            return PTA(population.weights, population.mu_eff, damping)
+    raise ValueError(f"rule must be one of {', '.join(RULES)}, not {name!r}")
+
+
+class IsotropicSearch(Recorded[State]):
+    """The plain ES: isotropic steps, weighted recombination, a step-size rule."""
+
+    options: ClassVar = OPTIONS
+    # For the rules that compare generations; the others are given it too, so that all count alike.
+    needs_start_value: ClassVar = True
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        self.population = Population.from_options(n, options)
+        self.population_size = self.population.size
+        self.rule = make_rule(options["rule"], n, self.population, options["damping"])
+        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._step = np.zeros(n)
+        self.state = State(setup.mean, setup.sigma, scale=setup.scale)
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        return planned_vectors("IsotropicES", n, options, available, doubles=4, singles=0)
+
+    def start(self, value: float) -> None:
+        """F_(k) = f(m_0) for all k."""
+        self.state.step.start(value, self.population_size)
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """x_k = m + sigma z_k, z_k ~ N(0, I)."""
+        state, draws = self.state, self.population.draws
+        law = StepLaw.without_rows(draws, scale=state.scale)
+        self._kernel.sample(
+            population, draws, state.mean, state.sigma, None, law, self._box, self._seed, generation
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Move m to sum_k w_k x_(k), and sigma by the rule."""
+        state, p = self.state, self.population
+        step = self._step
+        self._kernel.recombine(
+            population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma, None
+        )
+        # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they
+        # were evaluated.
+        # N.B. with the noise as it was drawn, candidates clipped at a wall would make the
+        # cumulative rule diverge.
+        noise_mean = partial(np.divide, step, 1.0 if state.scale is None else state.scale)
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], noise_mean))
+        )
+
+
+class IsotropicES(AskTell):
+    """The plain evolution strategy without covariance, with a step-size rule of choice.
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `IsotropicES.option_table()`.
+    """
+
+    name = "isotropic-es"
+    search_type = IsotropicSearch

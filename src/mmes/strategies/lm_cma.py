@@ -1,0 +1,347 @@
+"""LM-CMA (Loshchilov 2017): a limited-memory factor, rebuilt from the newest few pairs of vectors.
+
+The factor A of the covariance is a product of rank-one updates,
+
+    A_i y = a A_{i-1} y + b_i (V_i.y) P_i,
+    A_i^-1 y = A_{i-1}^-1 y / a - e_i (V_i.A_{i-1}^-1 y) V_i,
+
+with P_i a stored path and V_i = A_{i-1}^-1 P_i. The V_i are linear combinations of the P_j, so that
+their coefficients and scalar products follow from the Gram matrix of the paths alone
+(`inverse_paths`); one pass over the paths makes the vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import Noise, StepLaw
+from mmes.options import Option
+from mmes.randomness import Stream
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    mirrored_option,
+    planned_vectors,
+    rate_option,
+    reducing,
+    value_or,
+)
+from mmes.strategies.mmes.directions import claim_row
+from mmes.strategies.mmes.state import Archive
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma, default_population_size
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import PSR, Evidence, StepState
+
+PRESETS = {
+    # As the article of 2017 is read: floor(r) vectors.
+    "published": {"count_offset": 0, "target_success": 0.3},
+    # N.B. chosen among some twenty variants because it comes nearest to the LM-CMA column of the
+    # MMES article (Cigar, Different Powers and Discus, n = 1000). What that article ran is not
+    # known; Discus at n = 2500 is missed by 20 %.
+    "fitted": {"count_offset": 1, "target_success": 0.25},
+}
+_NOISE = {"rademacher": Noise.RADEMACHER, "normal": Noise.NORMAL}
+
+_OPTIONS = (
+    POPULATION_SIZE,
+    Option(
+        "preset",
+        str,
+        "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES "
+        "article. Sets count_offset and target_success where they are not given.",
+        default="published",
+        choices=tuple(PRESETS),
+    ),
+    Option(
+        "archive_size",
+        int,
+        "Stored pairs of vectors.",
+        symbol="m",
+        default_text="4 + floor(3 ln n)",
+        low=1,
+    ),
+    rate_option("c_1", "Rate of the covariance.", "1 / (10 ln(n + 1))", below_one=True),
+    rate_option("c_c", "Rate of the evolution path.", "0.5 / sqrt n"),
+    Option(
+        "spacing",
+        int,
+        "Generations that stored paths should lie apart.",
+        symbol="N_steps",
+        default_text="n",
+        low=1,
+    ),
+    Option(
+        "period",
+        int,
+        "Generations between two updates of the memory.",
+        symbol="T",
+        default_text="max(1, floor(ln n))",
+        low=1,
+    ),
+    Option(
+        "count_scale",
+        float,
+        "A step uses the newest floor(count_scale |N(0,1)|) - count_offset pairs; the first of a "
+        "generation has ten times the scale.",
+        default=4.0,
+        symbol="m_sel",
+        low=0,
+        low_open=True,
+    ),
+    Option(
+        "count_offset", int, "See count_scale.", default_text="0 (published), 1 (fitted)", low=0
+    ),
+    Option(
+        "target_success",
+        float,
+        "Success at which sigma stays.",
+        symbol="z*",
+        default_text="0.3 (published), 0.25 (fitted)",
+        low=-1,
+        high=1,
+    ),
+    Option(
+        "noise",
+        str,
+        "Law of z: Rademacher signs, or normal.",
+        default="rademacher",
+        choices=tuple(_NOISE),
+    ),
+    mirrored_option(True),
+    damping_option(),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    =========  ==============  ===========================================================
+    field      paper           meaning
+    =========  ==============  ===========================================================
+    mean       m               centre of the search
+    sigma      sigma           mutation strength
+    path       p_c             evolution path
+    archive    P, t, J         stored paths, their generations, their order from the oldest
+    inverse    V               A^-1 P of each stored path, (m, n) float32, in the same rows
+    gains      b               factors of the updates of A, by row
+    updates    g               generations taken in
+    step       s, F            state of the population success rule
+    scale                      one scale a variable; None stands for ones
+    =========  ==============  ===========================================================
+
+    Stored paths and their inverses live in the coordinates of the noise z; the scale comes last: x
+    = m + sigma scale .* y.
+    """
+
+    mean: Vector
+    sigma: float
+    path: Vector
+    archive: Archive
+    inverse: NDArray[np.float32]
+    gains: Vector
+    updates: int = 0
+    step: StepState = field(default_factory=StepState)
+    scale: Vector | None = None
+
+
+class LMCMASearch(Recorded[State]):
+    """LM-CMA."""
+
+    options: ClassVar = _OPTIONS
+    needs_start_value: ClassVar = False
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        preset = PRESETS[options["preset"]]
+        self.population = p = Population.from_options(n, options)
+        self.population_size = p.size
+        m = value_or(options["archive_size"], default_population_size(n))
+        self.c_1 = value_or(options["c_1"], 1 / (10 * math.log(n + 1)))
+        self.c_c = value_or(options["c_c"], 0.5 / math.sqrt(n))
+        self.spacing: int = value_or(options["spacing"], n)  # N_steps
+        self.period: int = value_or(options["period"], max(1, math.floor(math.log(n))))  # T
+        self.count_scale: float = options["count_scale"]  # m_sel
+        self.count_offset: int = value_or(options["count_offset"], preset["count_offset"])
+        target = value_or(options["target_success"], preset["target_success"])  # z*
+        self.rule = PSR(options["damping"], target=target)
+        self.noise = _NOISE[options["noise"]]
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
+        self.state = State(
+            setup.mean,
+            setup.sigma,
+            path=np.zeros(n),
+            archive=Archive.empty(m, n),
+            inverse=np.zeros((m, n), dtype=np.float32),
+            gains=np.zeros(m),
+            scale=setup.scale,
+        )
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        m = value_or(options["archive_size"], default_population_size(n))
+        return planned_vectors("LM-CMA", n, options, available, doubles=3, singles=2 * m)
+
+    def start(self, value: float) -> None:
+        """Nothing: f(m_0) is not needed."""
+
+    def counts(self, generation: int) -> NDArray[np.int64]:
+        """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
+
+        Never less than none, nor more than are stored.
+        """
+        r = np.abs(
+            self._kernel.normals(
+                self.population.draws, self._seed, Stream.DIRECTION_COUNT, generation
+            )
+        )
+        r *= self.count_scale
+        r[0] *= 10  # the first candidate sees (nearly) all of them
+        wanted = np.floor(r).astype(np.int64) - self.count_offset
+        return np.clip(wanted, 0, self.state.archive.order.size)
+
+    def law(self, generation: int) -> StepLaw:
+        """Return the law of y = A z.
+
+        For the last `count` stored j, older first: y <- a y + b_j (V_j.z) P_j.
+
+        N.B. the scalar product is with the drawn z, not with y; and no factor a stands for the
+        pairs left out.
+        """
+        state = self.state
+        order = state.archive.order
+        counts = self.counts(generation)
+        used = int(counts.max(initial=0))
+        a = math.sqrt(1 - self.c_1)
+        # Column k holds the pair of age k, the newest first; draws that use fewer have row -1
+        # there.
+        newest_first = order[::-1][:used]
+        ages = np.arange(used)
+        rows = np.where(ages < counts[:, None], newest_first, -1)
+        along = self._kernel.project(state.inverse, rows, self.noise, self._seed, generation)
+        factors = along * (state.gains[newest_first] * a**ages)
+        return StepLaw(
+            1.0,
+            rows,
+            factors.astype(np.float32),
+            self.noise,
+            state.scale,
+            scale_rows=True,
+            isotropic_each=(a**counts).astype(np.float32),
+        )
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """Sample x = m +- sigma y."""
+        state, draws = self.state, self.population.draws
+        self._kernel.sample(
+            population,
+            draws,
+            state.mean,
+            state.sigma,
+            state.archive.vectors,
+            self.law(generation),
+            self._box,
+            self._seed,
+            generation,
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation."""
+        state, p = self.state, self.population
+        # m <- sum_k w_k x_(k);
+        # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
+        self._kernel.recombine(
+            population,
+            ranking[: p.mu],
+            p.weights,
+            state.mean,
+            state.path,
+            1 - self.c_c,
+            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+            None,
+        )
+        # Every T generations the path is stored.
+        if state.updates % self.period == 0:
+            self._store_path()
+        # sigma <- sigma exp(s / d), by the population success rule, from the second generation on.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
+        state.updates += 1
+
+    def _store_path(self) -> None:
+        """Put p_c in the place of a stored path, and renew the inverses of all newer ones."""
+        state, archive = self.state, self.state.archive
+        before = archive.order.copy()
+        # Of the closest neighbours the later goes; the oldest where all lie at least N_steps
+        # generations apart.
+        row = claim_row(archive, self.spacing - 1, state.updates)
+        archive.vectors[row] = state.path if state.scale is None else state.path / state.scale
+        order = archive.order
+        stored = archive.vectors[: order.size]
+        products = self._kernel.gram(stored)[np.ix_(order, order)]
+        coefficients, gains = inverse_paths(products, self.c_1)
+        state.gains[order] = gains
+        # Everything newer than the removed path has changed.
+        first = int(np.argmax(before == row)) if before.size == order.size else order.size - 1
+        by_row = np.zeros((order.size - first, order.size))
+        by_row[:, order] = coefficients[first:]
+        self._kernel.combine(state.inverse, order[first:], by_row, stored)
+
+
+def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
+    """Return the coefficients T of V = T P, lower triangular, and the factors b of the updates.
+
+    For i = 1 .. k in turn: V_i = A_{i-1}^-1 P_i, and then A_i = a A_{i-1} + b_i P_i V_i' (see the
+    module's text).
+
+    Parameters
+    ----------
+    products : ndarray, shape (k, k)
+        P_i.P_j, oldest first.
+    c_1 : float
+        Rate of the covariance; a = sqrt(1 - c_1).
+    """
+    a = math.sqrt(1 - c_1)
+    k = products.shape[0]
+    t, s = np.eye(k), products.copy()  # s holds the scalar products of the rows of T P
+    b = np.zeros(k)
+    for i in range(k):
+        length = s[i, i]  # |V_i|^2
+        e = 0.0
+        if length > 0:  # a zero path says nothing
+            r = math.sqrt(1 + c_1 * length / (1 - c_1))
+            b[i] = a / length * (r - 1)
+            e = (1 - 1 / r) / (a * length)
+        # For all newer paths: v <- v / a - e_i (V_i.v) V_i.
+        along = s[i, i + 1 :].copy()
+        t[i + 1 :, : i + 1] -= np.multiply.outer((a * e) * along, t[i, : i + 1])
+        t[i + 1 :] /= a
+        newer = s[i + 1 :, i + 1 :]
+        newer /= a * a
+        newer -= np.multiply.outer((2 / a - e * length) * e * along, along)
+    return t, b
+
+
+class LMCMA(AskTell):
+    """LM-CMA, limited-memory covariance matrix adaptation (Loshchilov 2017).
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `LMCMA.option_table()`. ``preset="fitted"`` is fitted to the figures of the MMES article; the
+    default is the published algorithm.
+    """
+
+    name = "lm-cma"
+    search_type = LMCMASearch

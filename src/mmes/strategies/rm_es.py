@@ -1,0 +1,194 @@
+"""Rm-ES and R1-ES (Li and Zhang 2018): a low-rank model of stored paths, or of the current one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.options import Option
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    directed_law,
+    mirrored_option,
+    planned_vectors,
+    rate_option,
+    value_or,
+)
+from mmes.strategies.mmes.directions import claim_row
+from mmes.strategies.mmes.state import Archive
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import RSR, Evidence, StepState
+
+_RANK_ONE_OPTIONS = (
+    POPULATION_SIZE,
+    rate_option(
+        "c_cov",
+        "Weight of the newest path in the covariance.",
+        "1 / (3 sqrt n + 5)",
+        below_one=True,
+    ),
+    rate_option("c_c", "Rate of the evolution path.", "2 / (n + 7)", symbol="c"),
+    mirrored_option(False),
+    damping_option(),
+)
+_OPTIONS = (
+    *_RANK_ONE_OPTIONS,
+    Option("archive_size", int, "Stored paths.", default=2, symbol="m", low=1),
+    Option(
+        "spacing",
+        int,
+        "Generations that stored paths should lie apart.",
+        symbol="T",
+        default_text="n",
+        low=1,
+    ),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    =========  ==============  ==================================================
+    field      paper           meaning
+    =========  ==============  ==================================================
+    mean       m               centre of the search
+    sigma      sigma           mutation strength
+    path       p               evolution path, zero at the start
+    archive    P_i, t_i        stored paths with the generations they are of
+    step       s, F            state of the rank-based success rule
+    scale                      one scale a variable; None stands for ones
+    =========  ==============  ==================================================
+    """
+
+    mean: Vector
+    sigma: float
+    path: Vector
+    archive: Archive
+    step: StepState = field(default_factory=StepState)
+    scale: Vector | None = None
+
+
+class RmSearch(Recorded[State]):
+    """Rm-ES: y ~ N(0, (1-c)^m I + c sum_i (1-c)^(m-i) P_i P_i'), P_m the newest path."""
+
+    options: ClassVar = _OPTIONS
+    needs_start_value: ClassVar = True
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n = setup.mean.size
+        self.population = p = Population.from_options(n, options)
+        self.population_size = p.size
+        self.archive_size: int = options.get("archive_size", 1)  # m
+        self.spacing: int = value_or(options.get("spacing"), n)  # T
+        self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
+        self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
+        self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
+        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self.state = State(
+            setup.mean,
+            setup.sigma,
+            path=np.zeros(n),
+            archive=Archive.empty(self.archive_size, n),
+            scale=setup.scale,
+        )
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        stored = options.get("archive_size", 1)
+        return planned_vectors("Rm-ES", n, options, available, doubles=3, singles=stored)
+
+    def start(self, value: float) -> None:
+        """F_(k) = f(m_0) for all k."""
+        self.state.step.start(value, self.population_size)
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """Sample x = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
+        state, p = self.state, self.population
+        newest_first = state.archive.order[::-1]
+        ages = np.arange(newest_first.size)
+        law = directed_law(
+            self._kernel,
+            newest_first,
+            self.c_cov * (1 - self.c_cov) ** ages,
+            (1 - self.c_cov) ** self.archive_size,
+            p.draws,
+            self._seed,
+            generation,
+            state.scale,
+        )
+        self._kernel.sample(
+            population,
+            p.draws,
+            state.mean,
+            state.sigma,
+            state.archive.vectors,
+            law,
+            self._box,
+            self._seed,
+            generation,
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation."""
+        state, p = self.state, self.population
+        # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
+        # minimum exceeds T.
+        row = claim_row(state.archive, self.spacing, generation)
+        # m <- sum_k w_k x_(k);
+        # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;
+        # P_m = p.
+        self._kernel.recombine(
+            population,
+            ranking[: p.mu],
+            p.weights,
+            state.mean,
+            state.path,
+            1 - self.c_c,
+            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+            state.archive.vectors[row],
+        )
+        # sigma <- sigma exp(s / d), by the rank-based success rule.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
+
+
+class R1Search(RmSearch):
+    """R1-ES: y ~ N(0, (1-c) I + c p p'), Rm-ES with the current path as its only one."""
+
+    options: ClassVar = _RANK_ONE_OPTIONS
+
+
+class RmES(AskTell):
+    """Rm-ES, the evolution strategy with a rank-m model (Li and Zhang 2018), m = 2 by default.
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `RmES.option_table()`.
+    """
+
+    name = "rm-es"
+    search_type = RmSearch
+
+
+class R1ES(AskTell):
+    """R1-ES, the evolution strategy with a rank-one model (Li and Zhang 2018).
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `R1ES.option_table()`.
+    """
+
+    name = "r1-es"
+    search_type = R1Search

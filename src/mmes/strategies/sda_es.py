@@ -1,0 +1,160 @@
+"""SDA-ES (He, Zhou, Chen, Zhang, Chen 2020): search directions that deflate one another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.options import Option
+from mmes.randomness import Stream
+from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    directed_law,
+    mirrored_option,
+    planned_vectors,
+    rate_option,
+    reducing,
+    value_or,
+)
+from mmes.strategies.protocol import Setup, Vector
+from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.record import Recorded
+from mmes.strategies.step_size import GSR, Evidence, StepState
+
+# Standard deviation of the directions' first entries; not zero, because the deflation divides by
+# their length.
+_FIRST_SIZE = 1e-6
+
+_OPTIONS = (
+    POPULATION_SIZE,
+    Option("directions", int, "Search directions.", default=10, symbol="m", low=1),
+    rate_option(
+        "c_cov", "Weight of every direction in the covariance.", "0.4 / sqrt n", below_one=True
+    ),
+    rate_option("c_c", "Rate of the directions.", "0.25 / sqrt n"),
+    mirrored_option(True),
+    damping_option(),
+)
+
+
+@dataclass
+class State:
+    """What the strategy carries from one generation to the next.
+
+    ===========  ==========  ==================================================
+    field        paper       meaning
+    ===========  ==========  ==================================================
+    mean         m           centre of the search
+    sigma        sigma       mutation strength
+    directions   q_1..q_m    search directions, (m, n) float32
+    step         s, F        state of the generalised one-fifth success rule
+    scale                    one scale a variable; None stands for ones
+    ===========  ==========  ==================================================
+    """
+
+    mean: Vector
+    sigma: float
+    directions: NDArray[np.float32]
+    step: StepState = field(default_factory=StepState)
+    scale: Vector | None = None
+
+
+class SDASearch(Recorded[State]):
+    """SDA-ES: y ~ N(0, (1-c) I + c sum_i q_i q_i')."""
+
+    options: ClassVar = _OPTIONS
+    needs_start_value: ClassVar = True
+
+    def __init__(self, setup: Setup, options: dict[str, Any]):
+        n, m = setup.mean.size, options["directions"]
+        self.population = p = Population.from_options(n, options)
+        self.population_size = p.size
+        self.c_cov = value_or(options["c_cov"], 0.4 / math.sqrt(n))
+        self.c_c = value_or(options["c_c"], 0.25 / math.sqrt(n))
+        self.rule = GSR(options["damping"])  # c = 0.3, alpha = 0.05
+        self._kernel = reducing(setup.kernel)
+        self._box, self._seed = setup.box, setup.seed
+        first = setup.kernel.normals(m * n, setup.seed, Stream.INITIAL_DIRECTIONS, 0)
+        self._step = np.zeros(n)  # u
+        self.state = State(
+            setup.mean,
+            setup.sigma,
+            directions=first.reshape(m, n) * np.float32(_FIRST_SIZE),
+            scale=setup.scale,
+        )
+
+    @classmethod
+    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+        """See `Search.planned`."""
+        return planned_vectors("SDA-ES", n, options, available, 3, 2 * options["directions"])
+
+    def start(self, value: float) -> None:
+        """F_(k) = f(m_0) for all k."""
+        self.state.step.start(value, self.population_size)
+
+    def sample(self, population: Vector, generation: int) -> None:
+        """Sample x = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
+        state, p = self.state, self.population
+        m = state.directions.shape[0]
+        law = directed_law(
+            self._kernel,
+            np.arange(m),
+            np.full(m, self.c_cov),
+            1 - self.c_cov,
+            p.draws,
+            self._seed,
+            generation,
+            state.scale,
+        )
+        self._kernel.sample(
+            population,
+            p.draws,
+            state.mean,
+            state.sigma,
+            state.directions,
+            law,
+            self._box,
+            self._seed,
+            generation,
+        )
+
+    def update(
+        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+    ) -> None:
+        """Take in an evaluated generation."""
+        state, p, u = self.state, self.population, self._step
+        # m <- sum_k w_k x_(k);
+        # u = sqrt(mu_eff) (m - m_old) / sigma.
+        gain = math.sqrt(p.mu_eff) / state.sigma
+        self._kernel.recombine(
+            population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain, None
+        )
+        # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;
+        #               t = u.q_i / q_i.q_i;
+        #               u <- (u - t q_i) / sqrt(1 + t^2).
+        self._kernel.deflate(
+            state.directions, 1 - self.c_c, math.sqrt(self.c_c * (2 - self.c_c)), u
+        )
+        # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d), by the generalised one-fifth success
+        # rule.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
+
+
+class SDAES(AskTell):
+    """SDA-ES, search direction adaptation (He, Zhou, Chen, Zhang, Chen 2020).
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `SDAES.option_table()`.
+    """
+
+    name = "sda-es"
+    search_type = SDASearch

@@ -1,0 +1,232 @@
+"""The five step-size rules, interchangeable: CSA, PSR, RSR, GSR and PTA.
+
+A rule is a frozen record of settings. What it carries from generation to generation is a
+`StepState`; what it learns from a generation is an `Evidence`; what it returns is the factor of the
+mutation strength sigma.
+
+In the formulas f_(1) <= .. <= f_(lambda) are the sorted values of this generation, F_(k) those of
+the one before, w_k the recombination weights, and s the smoothed statistic. Ties between
+generations count as no success, so that sigma shrinks on a plateau.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.strategies.common import squared_length
+from mmes.strategies.mmes import paired_test
+from mmes.strategies.protocol import Vector
+
+
+def _none() -> Vector:
+    return np.empty(0)
+
+
+@dataclass
+class StepState:
+    """What a rule carries from one generation to the next.
+
+    =========  ============  ==================================================================
+    field      symbol        meaning
+    =========  ============  ==================================================================
+    average    s             smoothed statistic of the success rules
+    previous   F_(1..l)      sorted values of the generation before; empty before the first
+    path       p_s           path of the cumulative rule; empty before the first
+    =========  ============  ==================================================================
+    """
+
+    average: float = 0.0
+    previous: Vector = field(default_factory=_none)
+    path: Vector = field(default_factory=_none)
+
+    def start(self, value: float, population_size: int) -> None:
+        """Let f(start point) stand for the values of the generation before the first."""
+        self.previous = np.full(population_size, value)
+
+
+def _no_noise() -> Vector:
+    raise NotImplementedError("this strategy gives its rule the values alone, not the noise")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a rule may learn from: the sorted values, and the parents' mean noise <z>_w if asked."""
+
+    values: Vector
+    noise_mean: Callable[[], Vector] = _no_noise
+
+
+class StepSizeRule(Protocol):
+    """A rule that adapts the mutation strength."""
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """Take in a generation and return the factor of sigma."""
+        ...
+
+
+@dataclass(frozen=True)
+class CSA:
+    """Cumulative step-size adaptation: the path of the selected noise against its random length.
+
+    Parameters
+    ----------
+    mu_eff : float
+        Effective number of parents.
+    c : float
+        Rate of the path, c_s.
+    damping : float
+        d.
+    expected_length : float or None
+        chi_n for the rule of CMA-ES, (c/d) (|p| / chi_n - 1); None for that of LM-MA-ES, (c/d)
+        (|p|^2 / n - 1).
+    """
+
+    mu_eff: float
+    c: float
+    damping: float = 1.0
+    expected_length: float | None = None
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """See `StepSizeRule.growth`."""
+        z = evidence.noise_mean()
+        if state.path.size == 0:
+            state.path = np.zeros(z.size)
+        # p_s <- (1 - c) p_s + sqrt(c (2 - c) mu_eff) <z>_w.
+        state.path *= 1 - self.c
+        state.path += math.sqrt(self.c * (2 - self.c) * self.mu_eff) * z
+        square = squared_length(state.path)
+        excess = (
+            square / z.size - 1
+            if self.expected_length is None
+            else math.sqrt(square) / self.expected_length - 1
+        )
+        # N.B. the limit 1 is that of CMA-ES; without it few variables and many candidates could
+        # overflow LM-MA-ES.
+        return math.exp(min(1.0, self.c / self.damping * excess))
+
+
+@dataclass(frozen=True)
+class PSR:
+    """Population success rule (LM-CMA): by how much the generation outranks the one before."""
+
+    damping: float = 1.0
+    c: float = 0.3
+    target: float = 0.25  # z*
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """See `StepSizeRule.growth`."""
+
+        def statistic(f: Vector, previous: Vector) -> float:
+            # q = (sum of the previous ranks - sum of the current ranks) / lambda^2, in [-1, 1].
+            now, before = joint_ranks(f, previous)
+            return float(before.sum() - now.sum()) / f.size**2
+
+        return _smoothed_growth(
+            state, evidence.values, statistic, self.c, self.target, self.damping
+        )
+
+
+@dataclass(frozen=True)
+class RSR:
+    """Rank-based success rule (R1-ES, Rm-ES): the same of the parents alone, weighted."""
+
+    weights: Vector
+    damping: float = 1.0
+    c: float = 0.3
+    target: float = 0.3  # q*
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """See `StepSizeRule.growth`."""
+
+        def statistic(f: Vector, previous: Vector) -> float:
+            # q = (1/mu) sum_k w_k (R_k - r_k), in [-1, 1].
+            mu = self.weights.size
+            now, before = joint_ranks(f[:mu], previous[:mu])
+            return float(self.weights @ (before - now)) / mu
+
+        return _smoothed_growth(
+            state, evidence.values, statistic, self.c, self.target, self.damping
+        )
+
+
+@dataclass(frozen=True)
+class GSR:
+    """Generalised one-fifth success rule (SDA-ES): a Mann-Whitney statistic as a probability."""
+
+    damping: float = 1.0
+    c: float = 0.3
+    significance: float = 0.05  # alpha
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """See `StepSizeRule.growth`."""
+        previous, state.previous = state.previous, evidence.values
+        if previous.size == 0:
+            return 1.0
+        state.average = (1 - self.c) * state.average + math.sqrt(
+            self.c * (2 - self.c)
+        ) * self.statistic(evidence.values, previous)
+        # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d).
+        surety = paired_test.normal_cdf(state.average)
+        return math.exp((surety / (1 - self.significance) - 1) / self.damping)
+
+    @staticmethod
+    def statistic(f: Vector, previous: Vector) -> float:
+        """Return Z = (U - lambda^2 / 2) / sqrt(lambda^2 (2 lambda + 1) / 12).
+
+        Its mean is 0 and its variance 1 where both generations are alike.
+        """
+        size = f.size
+        _, before = joint_ranks(f, previous)
+        u = float(before.sum()) - size * (size + 1) / 2
+        return (u - size**2 / 2) / math.sqrt(size**2 * (2 * size + 1) / 12)
+
+
+@dataclass(frozen=True)
+class PTA:
+    """Paired test adaptation (MMES): the weighted share of ranks at which values fell."""
+
+    weights: Vector
+    mu_eff: float
+    damping: float = 1.0
+    c: float = 0.3
+    significance: float = 0.05  # alpha_z
+
+    def growth(self, state: StepState, evidence: Evidence) -> float:
+        """See `StepSizeRule.growth`."""
+        previous, state.previous = state.previous, evidence.values
+        if previous.size == 0:
+            return 1.0
+        mu = self.weights.size
+        share = paired_test.success_share(evidence.values[:mu], previous[:mu], self.weights)
+        state.average = paired_test.smoothed(state.average, share, self.mu_eff, self.c)
+        return paired_test.growth(state.average, self.significance, self.damping)
+
+
+def joint_ranks(f: Vector, previous: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ranks 1, 2, .. of two generations in their union; of equals the previous first."""
+    order = np.argsort(np.concatenate((previous, f)), kind="stable")
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = np.arange(1, order.size + 1)
+    return ranks[previous.size :], ranks[: previous.size]
+
+
+def _smoothed_growth(
+    state: StepState,
+    values: Vector,
+    statistic: Callable[[Vector, Vector], float],
+    c: float,
+    target: float,
+    damping: float,
+) -> float:
+    """Return exp(s / d) with s <- (1 - c) s + c (q - target); 1 where there is no previous."""
+    previous, state.previous = state.previous, values
+    if previous.size == 0:
+        return 1.0
+    state.average = (1 - c) * state.average + c * (statistic(values, previous) - target)
+    return math.exp(state.average / damping)

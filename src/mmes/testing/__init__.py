@@ -1,0 +1,1 @@
+"""Public conformance suites: what every strategy and evaluator must do, ours and yours."""

@@ -1,0 +1,17 @@
+"""Make `pretended` importable here and, since spawn hands sys.path on, in worker processes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HELPERS = Path(__file__).parent / "helpers"
+if str(HELPERS) not in sys.path:
+    sys.path.insert(0, str(HELPERS))
+
+
+@pytest.fixture
+def helpers() -> Path:
+    return HELPERS

@@ -1,0 +1,79 @@
+"""Stand-ins for a real run, importable in worker processes. A log file counts the beginnings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mmes.experiments.plan import Objective, Run, Strategy
+from mmes.experiments.store import Outcome
+
+
+def make_run(seed: int, **changes) -> Run:
+    fields = {
+        "strategy": Strategy("mmes", "MMES"),
+        "objective": Objective("cigar", "Cigar"),
+        "dimension": 10,
+        "seed": seed,
+        "max_evaluations": 1000,
+    }
+    return Run(**(fields | changes))
+
+
+def make_outcome(
+    seed: int = 1, *, evaluations: int = 100, best: float = 1e-9, **changes
+) -> Outcome:
+    fields = {
+        "best": best,
+        "evaluations": evaluations,
+        "generations": 10,
+        "restarts": 0,
+        "reached": best <= 1e-8,
+        "status": "TARGET",
+        "message": "the target was reached",
+        "seconds": 0.5,
+        "cpu_seconds": 0.5,
+        "objective_seconds": 0.1,
+        "started": "2021-01-01T00:00:00+00:00",
+        "versions": {"mmes": "0", "numpy": "1"},
+        "trace_evaluations": np.array([10.0, 50.0, evaluations]),
+        "trace_best": np.array([5.0, 1e-3, best]) * (1 + seed / 100),
+        "trace_sigma": np.array([3.0, 0.1, 0.001]),
+    }
+    return Outcome(**(fields | changes))
+
+
+def _log(run: Run) -> None:
+    log = Path(os.environ["PRETENDED_LOG"])
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{run.key}\n")
+
+
+def slow(run: Run) -> Outcome:
+    _log(run)
+    time.sleep(0.15)
+    return make_outcome(run.seed)
+
+
+def quick(run: Run) -> Outcome:
+    _log(run)
+    return make_outcome(run.seed)
+
+
+def failing(run: Run) -> Outcome:
+    _log(run)
+    if run.seed == 2:
+        raise ValueError("seed 2 is unlucky")
+    return make_outcome(run.seed)
+
+
+def dying(run: Run) -> Outcome:
+    _log(run)
+    if run.seed == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.05)
+    return make_outcome(run.seed)

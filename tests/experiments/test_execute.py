@@ -1,0 +1,91 @@
+"""A real run: repeatable, with everything recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes import problems
+from mmes.experiments.execute import perform, starting_point
+from mmes.experiments.plan import Objective, Run, Strategy
+
+
+def make(**changes) -> Run:
+    fields = {
+        "strategy": Strategy("mmes", "MMES", (("mixing", 2),)),
+        "objective": Objective("sphere"),
+        "dimension": 20,
+        "seed": 5,
+        "max_evaluations": 20_000,
+    }
+    return Run(**(fields | changes))
+
+
+def test_a_run_is_what_minimize_gives():
+    outcome = perform(make())
+    problem = problems.get("sphere", dimension=20)
+    x0, sigma0 = starting_point(make(), problem)
+    direct = mmes.minimize(
+        problem.batch,
+        x0,
+        sigma0,
+        vectorized=True,
+        seed=5,
+        mixing=2,
+        target=1e-8,
+        max_evaluations=20_000,
+    )
+    assert (outcome.best, outcome.evaluations) == (direct.fun, direct.nfev)
+    assert outcome.reached
+    assert outcome.status == "TARGET_REACHED"
+    assert outcome.trace_best[-1] == outcome.best
+    assert outcome.trace_evaluations[-1] == outcome.evaluations
+    assert outcome.trace_sigma.shape == outcome.trace_best.shape
+    assert outcome.versions["mmes"] == mmes.__version__
+    assert 0.0 < outcome.objective_seconds <= outcome.cpu_seconds
+
+
+def test_a_spent_budget_is_no_success():
+    outcome = perform(make(max_evaluations=100))
+    assert (outcome.evaluations, outcome.reached, outcome.cost) == (100, False, float("inf"))
+
+
+def test_starts_follow_the_seed_and_the_interval():
+    problem = problems.get("sphere", dimension=20)
+    first, sigma0 = starting_point(make(), problem)
+    assert sigma0 == 3.0
+    assert np.all(np.abs(first) <= 5.0)
+    assert first.tolist() == starting_point(make(max_evaluations=9), problem)[0].tolist()
+    assert first.tolist() != starting_point(make(seed=6), problem)[0].tolist()
+    box, share = starting_point(make(start=None, sigma0=None), problem)
+    width = problem.upper - problem.lower
+    assert np.all((box >= problem.lower) & (box <= problem.upper))
+    assert share == pytest.approx(0.3 * width[0])
+
+
+def test_bounds_hold_for_every_evaluation(tmp_path):
+    log = tmp_path / "seen.txt"
+    (tmp_path / "mine.py").write_text(
+        f"def cost(X):\n"
+        f"    with open({str(log)!r}, 'a') as f: f.write(f'{{abs(X).max()}}\\n')\n"
+        f"    return ((X - 2.0) ** 2).sum(axis=1)\n"
+    )
+    objective = Objective(
+        f"{tmp_path / 'mine.py'}:cost",
+        options=(("lower", -1.0), ("upper", 1.0), ("vectorized", True)),
+    )
+    outcome = perform(
+        make(objective=objective, bounds="clip", start=None, sigma0=None, max_evaluations=8000)
+    )
+    assert max(map(float, log.read_text().split())) <= 1.0
+    assert 20.0 <= outcome.best < 40.0
+
+
+def test_restarts_are_counted():
+    run = make(
+        strategy=Strategy("mmes", "MMES", (("restarts", 2),)),
+        target=None,
+        max_evaluations=40_000,
+    )
+    assert perform(run).restarts == 2

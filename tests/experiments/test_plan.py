@@ -1,0 +1,196 @@
+"""Plans expand into runs with keys that name the run, and bad plans are answered clearly."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from mmes.experiments.plan import (
+    Objective,
+    Plan,
+    PlanError,
+    Run,
+    Strategy,
+    plan_from,
+    read_plan,
+    unique,
+)
+
+TOML = """
+name = "trial"
+problems = ["cigar", {name = "ellipsoid", alpha = 3, label = "Elli 3"}, "mine.py:cost"]
+dimensions = [10, 20]
+seeds = 3
+max_evaluations = 1e5
+target = 1e-8
+start = [-2, 2]
+sigma0 = 1
+chosen = "MMES, l = 8"
+
+[[strategy]]
+name = "mmes"
+[[strategy]]
+name = "mmes"
+label = "MMES, l = 8"
+l = 8
+"""
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    (tmp_path / "mine.py").write_text("def cost(x):\n    return float((x * x).sum())\n")
+    path = tmp_path / "plan.toml"
+    path.write_text(TOML)
+    return path
+
+
+def test_a_plan_in_toml(plan_file):
+    plan = read_plan(plan_file)
+    runs = plan.runs()
+    assert len(runs) == 3 * 2 * 2 * 3
+    assert plan.seeds == (1, 2, 3)
+    assert plan.max_evaluations == 100_000
+    assert plan.objectives[1] == Objective("ellipsoid", "Elli 3", (("alpha", 3),))
+    assert plan.strategies[1].options == (("l", 8),)
+    assert plan.objectives[2].label == "mine.py:cost"
+    assert plan.chosen == "MMES, l = 8"
+    assert len({run.key for run in runs}) == len(runs)
+
+
+def run_with(**changes) -> Run:
+    fields = {
+        "strategy": Strategy("mmes"),
+        "objective": Objective("cigar"),
+        "dimension": 10,
+        "seed": 1,
+        "max_evaluations": 1000,
+    }
+    return Run(**(fields | changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"strategy": Strategy("lm-ma")},
+        {"strategy": Strategy("mmes", options=(("l", 8),))},
+        {"objective": Objective("discus")},
+        {"objective": Objective("cigar", options=(("alpha", 2),))},
+        {"dimension": 11},
+        {"seed": 2},
+        {"max_evaluations": 1001},
+        {"target": None},
+        {"target": 1e-9},
+        {"start": None},
+        {"start": (-1.0, 1.0)},
+        {"sigma0": None},
+        {"sigma0": 2.0},
+        {"bounds": "clip"},
+    ],
+)
+def test_whatever_decides_the_outcome_decides_the_key(changes):
+    assert run_with(**changes).key != run_with().key
+
+
+def test_labels_and_spelling_of_numbers_do_not_decide_the_key():
+    same = run_with(strategy=Strategy("mmes", "MMES"), objective=Objective("cigar", "Cigar"))
+    assert same.key == run_with().key
+    assert run_with(sigma0=3, start=(-5, 5)).key == run_with().key
+    assert pickle.loads(pickle.dumps(run_with())).key == run_with().key
+
+
+def test_the_key_is_the_same_in_every_process_and_version():
+    assert run_with().key == "22374933cd0c8c6c"
+
+
+def test_a_function_counts_by_name_and_content_not_by_folder(tmp_path):
+    keys = []
+    for folder, text in (
+        ("a", "def f(x): return 1"),
+        ("b", "def f(x): return 1"),
+        ("c", "f = abs"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(text)
+        keys.append(run_with(objective=Objective(f"{tmp_path / folder / 'mine.py'}:f")).key)
+    assert keys[0] == keys[1]
+    assert keys[0] != keys[2]
+
+
+def test_unique_keeps_the_first_of_each_key():
+    labelled = run_with(strategy=Strategy("mmes", "other"))
+    assert unique([run_with(), labelled, run_with(seed=2)]) == (run_with(), run_with(seed=2))
+
+
+def grid(**changes) -> Plan:
+    fields = {
+        "strategies": (Strategy("mmes"),),
+        "objectives": (Objective("cigar"),),
+        "dimensions": (10,),
+        "seeds": (1,),
+        "max_evaluations": 100,
+    }
+    return Plan(**(fields | changes))
+
+
+def test_a_problem_may_bring_its_own_dimension():
+    plan = grid(objectives=(Objective("lsgo2013/f13", dimension=905), Objective("cigar")))
+    assert [run.dimension for run in plan.runs()] == [905, 10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"strategies": ()}, "strategies is empty"),
+        ({"seeds": (1, 1)}, "seeds holds a value twice"),
+        ({"dimensions": (0,)}, "dimensions must be an integer of at least 1, not 0"),
+        ({"dimensions": (True,)}, "dimensions must be an integer"),
+        ({"seeds": (-1,)}, "seeds must be an integer of at least 0, not -1"),
+        ({"max_evaluations": 0}, "max_evaluations must be an integer of at least 1, not 0"),
+        ({"target": float("nan")}, "target must be a finite number"),
+        ({"start": (5.0, -5.0)}, "start must be an interval"),
+        ({"sigma0": 0.0}, "sigma0 must be positive"),
+        ({"bounds": "wrap"}, "bounds must be none, clip or reflect, not 'wrap'"),
+        ({"chosen": "CMA"}, "chosen must be one of mmes, not 'CMA'"),
+        (
+            {"strategies": (Strategy("mmes"), Strategy("mmes", options=(("l", 2),)))},
+            "two entries are called 'mmes'",
+        ),
+    ],
+)
+def test_bad_plans_are_refused(changes, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        grid(**changes)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({"max_evaluations": 10}, "problems is missing"),
+        ({"problems": ["cigar"]}, "max_evaluations is missing"),
+        ({"problems": ["cigar"], "max_evaluations": 10, "budget": 1}, "unknown key 'budget'"),
+        ({"problems": "cigar", "max_evaluations": 10}, "problems must be a list"),
+        ({"problems": [3], "max_evaluations": 10}, "problem needs a name"),
+        ({"problems": ["cigar"], "max_evaluations": "many"}, "max_evaluations must be an integer"),
+        ({"problems": ["cigar"], "max_evaluations": 1.5}, "max_evaluations must be an integer"),
+        ({"problems": ["cigar"], "max_evaluations": 9, "start": [1]}, "start must be"),
+        ({"problems": ["cigar"], "max_evaluations": 9, "sigma0": "x"}, "sigma0 must be a number"),
+        ({"problems": ["none.py:f"], "max_evaluations": 9}, "there is no file none.py"),
+        ({"problems": ["cigar"], "max_evaluations": 9, "strategy": {}}, r"\[\[strategy\]\]"),
+        (
+            {"problems": [{"name": "cigar", "a": []}], "max_evaluations": 9},
+            "option a must be a number",
+        ),
+    ],
+)
+def test_bad_tables_are_refused(data, sentence):
+    with pytest.raises(PlanError, match=sentence):
+        plan_from(data)
+
+
+def test_broken_files_are_named(tmp_path):
+    with pytest.raises(PlanError, match="there is no plan file"):
+        read_plan(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("name = ")
+    with pytest.raises(PlanError, match=r"bad\.toml is not valid TOML"):
+        read_plan(tmp_path / "bad.toml")
