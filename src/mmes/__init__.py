@@ -6,18 +6,31 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
-from mmes.errors import EvaluationError, MMESError, MMESWarning, TellError
-from mmes.minimize import Run, minimize
+from mmes.errors import (
+    CheckpointCorrupt,
+    CheckpointError,
+    CheckpointExists,
+    CheckpointTooNew,
+    EvaluationError,
+    MMESError,
+    MMESWarning,
+    TellError,
+    Terminated,
+)
+from mmes.minimize import Run, minimize, resume
 from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
 from mmes.strategies import MMES, RiemannianMMES
-
-__version__ = "0.1.0"
+from mmes.version import __version__
 
 __all__ = [
     "MMES",
+    "CheckpointCorrupt",
+    "CheckpointError",
+    "CheckpointExists",
+    "CheckpointTooNew",
     "EvaluationError",
     "MMESError",
     "MMESWarning",
@@ -28,6 +41,8 @@ __all__ = [
     "Run",
     "StopReason",
     "TellError",
+    "Terminated",
     "__version__",
     "minimize",
+    "resume",
 ]
