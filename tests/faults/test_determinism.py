@@ -168,3 +168,25 @@ def test_row24_the_kernel_lets_other_threads_run():
     # One call samples 43 x 400,000 numbers: several milliseconds in which the counter must have
     # run.
     assert during >= 3
+
+
+def trace(matrix):
+    """Return a value of a point that is a matrix: an eigenvalue problem on a manifold."""
+    weights = np.arange(1.0, 1.0 + matrix.shape[0])
+    return float(np.einsum("ij,i,ij->", matrix, weights, matrix))
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_row19_runs_on_manifolds_are_resumed_too(tmp_path, workers, same):
+    space = mmes.manifolds.Stiefel(9, 2)
+    options = {"manifold": space, "seed": 4}
+    whole = mmes.minimize(trace, None, 1.0, max_evaluations=400, **options)
+    assert whole.x.shape == (9, 2)
+    path = tmp_path / "run.mmes"
+    mmes.minimize(
+        trace, None, 1.0, max_evaluations=150, checkpoint=path, workers=workers, **options
+    )
+    same(mmes.resume(path, trace, max_evaluations=400, workers=workers), whole)
+    other = options | {"manifold": mmes.manifolds.Stiefel(2, 2)}
+    with pytest.raises(mmes.CheckpointError, match="another run: manifold is"):
+        mmes.minimize(trace, None, 1.0, checkpoint=path, resume="auto", **other)

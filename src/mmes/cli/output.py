@@ -44,7 +44,7 @@ def write_result(folder: Path, result: Result, target: str) -> None:
         writer.writerow(result.history)
         for line in zip(*result.history.values(), strict=True):
             writer.writerow([f"{value:.17g}" for value in line])
-    text = json.dumps(as_json(result) | {"target": target}, indent=2, allow_nan=False)
+    text = json.dumps(as_json(result) | {"objective": target}, indent=2, allow_nan=False)
     (folder / "result.json").write_text(text + "\n")
 
 
