@@ -6,27 +6,43 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
-from mmes.errors import EvaluationError, MMESError, MMESWarning, TellError
-from mmes.minimize import Run, minimize
+from mmes.errors import (
+    CheckpointCorrupt,
+    CheckpointError,
+    CheckpointExists,
+    CheckpointTooNew,
+    EvaluationError,
+    MMESError,
+    MMESWarning,
+    TellError,
+    Terminated,
+)
+from mmes.minimize import Run, minimize, resume
 from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
-from mmes.strategies import MMES
-
-__version__ = "0.1.0"
+from mmes.strategies import MMES, RiemannianMMES
+from mmes.version import __version__
 
 __all__ = [
     "MMES",
+    "CheckpointCorrupt",
+    "CheckpointError",
+    "CheckpointExists",
+    "CheckpointTooNew",
     "EvaluationError",
     "MMESError",
     "MMESWarning",
     "Mixture",
     "Progress",
     "Result",
+    "RiemannianMMES",
     "Run",
     "StopReason",
     "TellError",
+    "Terminated",
     "__version__",
     "minimize",
+    "resume",
 ]

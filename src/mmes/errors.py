@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import warnings
 from typing import Any
 
 
@@ -33,6 +36,36 @@ class EvaluationError(MMESError, RuntimeError):
         self.generation = generation
 
 
+class CheckpointError(MMESError):
+    """A checkpoint cannot be used."""
+
+
+class CheckpointCorrupt(CheckpointError):
+    """A checkpoint is damaged, truncated, or no checkpoint at all; nothing of it was loaded."""
+
+
+class CheckpointTooNew(CheckpointError):
+    """A checkpoint was written by a newer version of the library."""
+
+
+class CheckpointExists(CheckpointError, FileExistsError):
+    """A new run was to write its checkpoint where there is one already."""
+
+
+class Terminated(SystemExit):
+    """The process was asked to end by SIGTERM; the exit status is 143, as shells expect.
+
+    Attributes
+    ----------
+    result : Result
+        What was found until then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(143)
+        self.result: Any = None
+
+
 class MMESWarning(UserWarning):
     """Base class of the library's warnings."""
 
@@ -45,5 +78,18 @@ class FailedEvaluationWarning(MMESWarning):
     """An evaluation gave NaN or failed; it ranks last. Said once a run."""
 
 
+class CheckpointWarning(MMESWarning):
+    """A checkpoint could not be written, or an older one was taken."""
+
+
 class KernelWarning(MMESWarning):
     """The native kernel could not be loaded; the slower reference is used."""
+
+
+def warn_user(message: str, category: type[MMESWarning]) -> None:
+    """Warn with the place in the user's code, not the one inside the library."""
+    level = 2
+    with contextlib.suppress(ValueError):
+        while sys._getframe(level - 1).f_globals.get("__name__", "").split(".")[0] == "mmes":
+            level += 1
+    warnings.warn(message, category, stacklevel=level)

@@ -54,6 +54,10 @@ class Result:
         Its options, with those filled in that were left to their defaults.
     kernel : str
         The kernel that did the work.
+    retried : int
+        Evaluations that were repeated because a worker died or was killed; not part of `nfev`.
+    reevaluated : dict of ndarray or None
+        With ``reevaluations=k``: k new values of `x` and of `mean`, under these names.
     """
 
     x: NDArray[np.float64]
@@ -74,6 +78,8 @@ class Result:
     strategy: str = "mmes"
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     kernel: str = ""
+    retried: int = 0
+    reevaluated: dict[str, NDArray[np.float64]] | None = None
 
     def __str__(self) -> str:
         width = max(len(f.name) for f in fields(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,70 @@ from mmes.manifolds import Manifold
 from mmes.options import is_real
 
 Vector = NDArray[np.float64]
+
+# Where bounds are all there is to tell the size of a step: the share of the box that the paper's
+# experiments use.
+SIGMA_SHARE_OF_BOX = 0.3
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where and how wide a run begins, checked.
+
+    Attributes
+    ----------
+    x0 : ndarray or None
+        The start point; None to draw it from the box.
+    sigma0 : float
+        The start mutation strength.
+    box : tuple of ndarray or None
+        The bounds (lower, upper), one entry a variable each.
+    scale : ndarray or None
+        The typical size of each variable.
+    """
+
+    x0: Vector | None
+    sigma0: float
+    box: tuple[Vector, Vector] | None
+    scale: Vector | None
+
+    @property
+    def reach(self) -> Vector | float:
+        """The standard deviation of the first step, by variable."""
+        return self.sigma0 if self.scale is None else self.sigma0 * self.scale
+
+
+def checked_start(
+    x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None = None
+) -> Start:
+    """Return the start of a run; what was left out follows from finite bounds, or is an error."""
+    if manifold is not None:
+        if sigma0 is None:
+            raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
+        point = None if x0 is None else manifold.point(x0, "x0")
+        return Start(point, checked_sigma(sigma0), None, None)
+    point = None if x0 is None else checked_point(x0)
+    box = checked_bounds(bounds, None if point is None else point.size)
+    finite = box is not None and all(np.isfinite(side).all() for side in box)
+    if point is not None and box is not None:
+        checked_inside(point, *box)
+    if point is None and not finite:
+        raise ValueError(
+            "x0 is needed, unless bounds that are finite on all sides tell where to start"
+        )
+    n = point.size if point is not None else box[0].size  # type: ignore[index]
+    sizes = checked_scale(scale, n)
+    if sigma0 is not None:
+        return Start(point, checked_sigma(sigma0), box, sizes)
+    if box is None or not finite or sizes is not None:
+        raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
+    width = box[1] - box[0]
+    if not (width > 0).any():
+        raise ValueError("sigma0 is needed: the box has no width to take it from")
+    typical = float(np.exp(np.log(width[width > 0]).mean()))
+    if not np.all(width == width[0]):
+        sizes = np.where(width > 0, width / typical, 1.0)
+    return Start(point, SIGMA_SHARE_OF_BOX * typical, box, sizes)
 
 
 def claimed_size(x0: Any) -> int:

@@ -143,7 +143,7 @@ def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
 def test_cma_refuses_what_does_not_fit() -> None:
     options = {option.name: option.default for option in CMAES.search_type.options}
     with pytest.raises(
-        MemoryError, match=r"n = 100000 needs 298.* enough for n = 5792; MMES, SepCMA"
+        MemoryError, match=r"n = 100000 needs 373 GiB.* enough for n = 5181; MMES, SepCMA"
     ):
         CMAES.search_type.planned(100_000, options, 2**30)
 
@@ -161,6 +161,22 @@ def test_lm_cma_counts() -> None:
     np.testing.assert_array_equal(
         np.maximum(np.minimum(counts, 9) - 1, 0)[counts < 10], fitted.counts(0)[counts < 10]
     )
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_scales_are_units(name: str) -> None:
+    """A search with scales is the search without, in variables measured in these units."""
+    n = 10
+    units, x0 = np.logspace(-2, 2, n), np.linspace(-1, 2, n)
+    plain = STRATEGIES[name](x0, 0.7, seed=8)
+    scaled = STRATEGIES[name](units * x0, 0.7, seed=8, scale=units)
+    for _ in range(40):
+        points = plain.ask()
+        spread = np.abs(points - plain.mean).max()
+        np.testing.assert_allclose(scaled.ask() / units, points, atol=1e-3 * spread)
+        values = ellipsoid(points)
+        plain.tell(values)
+        scaled.tell(values)
 
 
 @pytest.mark.parametrize("name", RIVALS)

@@ -14,6 +14,10 @@ from mmes.errors import EvaluationError
 class Evaluator(Protocol):
     """Turns the candidates of a generation into values."""
 
+    retried: int
+    """Evaluations repeated so far because a worker was lost; they are not counted as evaluations.
+    """
+
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
@@ -52,3 +56,8 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
         candidate,
         generation,
     )
+
+
+def first_part(values: NDArray[np.float64], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the values before the first that is missing."""
+    return values if done.all() else values[: int(done.argmin())]

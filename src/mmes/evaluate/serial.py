@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.evaluate.outcome import as_value, as_values
 from mmes.evaluate.protocol import located
-
-Exceptions = tuple[type[BaseException], ...]
+from mmes.evaluate.remote import Exceptions
 
 
 class SerialEvaluator:
@@ -24,6 +23,8 @@ class SerialEvaluator:
     catch : tuple of exception types
         Exceptions that make a failed candidate (NaN, ranked last) instead of ending the run.
     """
+
+    retried = 0
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
         self._objective = objective
@@ -60,6 +61,8 @@ class VectorizedEvaluator:
     catch : tuple of exception types
         Exceptions that make all candidates of the call failed ones instead of ending the run.
     """
+
+    retried = 0
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
         self._objective = objective

@@ -356,6 +356,9 @@ class AskTell:
         options = state["options"] | {"kernel": kernel, "threads": threads}
         manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
         mean = arrays["search/mean"].reshape(-1 if manifold is None else manifold.shape)
+        if bounds is not None:
+            # The mean of points on a wall may lie one rounding beyond it.
+            mean = np.clip(mean, *bounds)
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         made._search.restore(
             state["search"],
@@ -494,9 +497,12 @@ class _Buffers:
             # Three references: this list, the loop variable and the call's argument.
             if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
                 return buffer
-        buffer = np.empty((rows, columns))
-        self._held = [*self._held[-1:], buffer]
-        return buffer
+        # The first generation's, with its extra row, goes before another is made: its shape will
+        # not come again, and the memory planned is that of one population.
+        buffer = None
+        self._held = [held for held in self._held if held.shape == (rows, columns)][-1:]
+        self._held.append(np.empty((rows, columns)))
+        return self._held[-1]
 
 
 def _told_values(values: Any, count: int) -> Vector:

@@ -87,10 +87,34 @@ class State:
 
     @classmethod
     def restored(
-        cls, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]], archive_size: int
+        cls,
+        scalars: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        archive_size: int,
+        parents: int,
     ) -> State:
-        """Return the state that `scalars` and `arrays` were taken from, on fresh memory."""
+        """Return the state that `scalars` and `arrays` were taken from, on fresh memory.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together; kernels rely on it that they do.
+        """
         mean = np.array(arrays["mean"], dtype=np.float64)
+        shapes = {
+            "mean": (mean.size,),
+            "path": (mean.size,),
+            "previous": (parents,),
+            "stamps": (archive_size,),
+            "archive": (arrays["order"].size, mean.size),
+            "scale": (mean.size,),
+        }
+        for name, shape in shapes.items():
+            if name in arrays and arrays[name].shape != shape:
+                raise ValueError(f"{name} must have the shape {shape}, not {arrays[name].shape}")
+        rows = np.sort(arrays["order"])
+        if rows.size > archive_size or not np.array_equal(rows, np.arange(rows.size)):
+            raise ValueError("order must list each occupied row of the archive once")
         archive = Archive.empty(archive_size, mean.size)
         filled = np.asarray(arrays["archive"], dtype=np.float32)
         archive.vectors[: filled.shape[0]] = filled

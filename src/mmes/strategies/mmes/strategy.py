@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,7 +137,9 @@ class MMESSearch:
 
     def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """See `Search.restore`."""
-        self.state = State.restored(scalars, arrays, self.parameters.archive_size)
+        self.state = State.restored(
+            scalars, arrays, self.parameters.archive_size, self.parameters.mu
+        )
 
 
 class MMES(AskTell):
@@ -155,6 +157,18 @@ class MMES(AskTell):
     name = "mmes"
     search_type = MMESSearch
     on_manifolds = True
+
+    def state(self, copy: bool = True) -> dict[str, Any]:
+        """See `AskTell.state`."""
+        found = super().state(copy)
+        # Said outright: a smaller machine that resumes must not reduce the archive.
+        found["options"]["archive_size"] = self.parameters.archive_size
+        return found
+
+    @property
+    def parameters(self) -> Parameters:
+        """The constants of the run, all filled in."""
+        return cast(MMESSearch, self._search).parameters
 
 
 class RiemannianMMES(MMES):

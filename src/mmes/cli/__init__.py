@@ -1,0 +1,110 @@
+"""The command ``mmes``: optimize, resume, and look after the installation, from a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from mmes.cli.arguments import Parser
+from mmes.cli.status import INTERRUPTED, OK, TERMINATED, USER_MISTAKE, Mistake, mistake_of, say
+from mmes.errors import Terminated
+from mmes.version import __version__
+
+DESCRIPTION = """\
+Minimise functions of many variables without gradients.
+
+First steps:
+  mmes run sphere --dim 100 --target 1e-8          optimize a built-in problem
+  mmes run model.py:loss --x0 start.npy --sigma0 0.5 --workers 4 --checkpoint run.mmes
+                                                   optimize the function loss of your model.py
+  mmes resume run.mmes model.py:loss               go on after Ctrl-C, a crash or a reboot
+  mmes doctor                                      is everything installed as it should be?
+
+Commands:
+  run         minimise a function
+  resume      go on from a checkpoint
+  problems    list the built-in problems
+  doctor      check the installation; how much memory would n variables need?
+  bench       run a benchmark plan              (needs mmes[bench])
+  reproduce   reproduce the paper's tables      (needs mmes[bench])
+  report      write the HTML report             (needs mmes[report])
+
+'mmes COMMAND --help' explains a command.
+"""
+
+EPILOG = """\
+exit codes:
+  0 done    1 the target was not reached, or a check failed    2 a mistake in the command
+  3 the objective failed    4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
+"""
+
+_OWN = {
+    "run": "mmes.cli.run:run",
+    "resume": "mmes.cli.run:resume",
+    "problems": "mmes.cli.problems:problems",
+    "doctor": "mmes.cli.doctor:doctor",
+}
+_MOUNTED = {
+    "bench": ("mmes.experiments.commands:bench", "bench"),
+    "reproduce": ("mmes.experiments.commands:reproduce", "bench"),
+    "report": ("mmes.experiments.commands:report", "report"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. A user's mistake makes one line, no traceback.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except Mistake as mistake:
+        say(f"mmes: {mistake}")
+        return mistake.status
+    except KeyboardInterrupt:
+        say("mmes: interrupted")
+        return INTERRUPTED
+    except Terminated:
+        return TERMINATED
+    except BrokenPipeError:
+        # The reader of a pipe has gone, for example `mmes problems | head`: nothing to complain of.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        print(DESCRIPTION)
+        return USER_MISTAKE
+    command, rest = arguments[0], arguments[1:]
+    if command in _OWN:
+        return _load(_OWN[command])(rest)
+    if command in _MOUNTED:
+        return _mounted(command)(rest)
+    top = Parser(prog="mmes", description=DESCRIPTION, epilog=EPILOG, usage="mmes COMMAND ...")
+    top.add_argument("--version", action="version", version=f"mmes {__version__}")
+    top.add_argument("command", nargs="?", help="what to do: see above")
+    top.parsed([command])  # answers --help and --version, and refuses unknown flags
+    raise mistake_of(command, [*_OWN, *_MOUNTED], "command")
+
+
+def _load(place: str) -> Callable[[list[str]], int]:
+    module, function = place.split(":")
+    return getattr(import_module(module), function)
+
+
+def _mounted(command: str) -> Callable[[list[str]], int]:
+    place, extra = _MOUNTED[command]
+    try:
+        return _load(place)
+    except ImportError as error:
+        raise Mistake(
+            f"'mmes {command}' is not available here ({error}); install it with: "
+            f'pip install "mmes[{extra}]"'
+        ) from error

@@ -1,0 +1,143 @@
+"""Flags made from the option tables: name, kind, range, default and text are written once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mmes.cli.status import Mistake
+from mmes.options import Option, suggestion
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are mistakes, not exits."""
+
+    def __init__(self, **options: Any):
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options
+        )
+
+    def parsed(self, args: Iterable[str]) -> argparse.Namespace:
+        """Parse; a value such as -5,5 is taken for what it is, not for a flag."""
+        joined: list[str] = []
+        for word in args:
+            if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[a-z0-9-]+", joined[-1]):
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        found, unknown = self.parse_known_args(joined)
+        if unknown:
+            near = suggestion(unknown[0].split("=")[0], self._option_string_actions)
+            near = near if "did you mean" in near else ""
+            self.error(f"there is no flag {unknown[0]!r}{near}")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the complaint."""
+        raise Mistake(f"{message} ('{self.prog} --help' lists what there is)")
+
+
+def add_options(parser: Parser, title: str, table: Iterable[Option]) -> Any:
+    """Add one flag for each option of a table, under a title, and return the group.
+
+    Flags that are not given are left out of what is parsed.
+    """
+    group = parser.add_argument_group(title)
+    for option in table:
+        flag = "--" + option.name.replace("_", "-")
+        text = option.text.replace("%", "%%")
+        if option.kind is bool:
+            group.add_argument(
+                flag,
+                action=argparse.BooleanOptionalAction,
+                default=argparse.SUPPRESS,
+                help=text,
+            )
+            continue
+        default = option.default_text or option.default
+        group.add_argument(
+            flag,
+            dest=option.name,
+            type=_converter(option),
+            default=argparse.SUPPRESS,
+            metavar=_metavar(option),
+            help=f"{text} (default: {default})",
+        )
+    return group
+
+
+def chosen(arguments: argparse.Namespace, table: Iterable[Option]) -> dict[str, Any]:
+    """Return the options of a table that were given on the command line."""
+    given = vars(arguments)
+    return {option.name: given[option.name] for option in table if option.name in given}
+
+
+def _metavar(option: Option) -> str:
+    words = "|".join(option.choices)
+    if option.kind is str:
+        return words or "TEXT"
+    return ("N" if option.kind is int else "X") + (f"|{words}" if words else "")
+
+
+def _converter(option: Option) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        value: Any = text
+        if option.kind is not str and text not in option.choices:
+            value = number(text)
+        try:
+            return option.check(value)
+        except (TypeError, ValueError):
+            raise argparse.ArgumentTypeError(f"must be {option.allowed}, not {text!r}") from None
+
+    return convert
+
+
+def number(text: str) -> Any:
+    """Return the number that a text shows (1e6 counts as an integer), or the text itself."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return int(value) if value.is_integer() else value
+
+
+def assignment(text: str) -> tuple[str, Any]:
+    """Return the name and the value of NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise Mistake(f"--problem-option must be NAME=VALUE, not {text!r}")
+    words = {"true": True, "false": False}
+    return name, words.get(value.lower(), number(value))
+
+
+def vector(text: str, flag: str) -> Any:
+    """Return what a text stands for: a number, numbers separated by commas, or a file of numbers.
+
+    Files are .npy, or text with one or more numbers a line.
+    """
+    parts = [number(part) for part in text.split(",") if part.strip()]
+    if parts and all(not isinstance(part, str) for part in parts):
+        return np.array(parts, dtype=float) if "," in text else float(parts[0])
+    path = Path(text)
+    if not path.is_file():
+        looks = os.sep in text or path.suffix
+        raise Mistake(
+            f"{flag}: there is no file {text}"
+            if looks
+            else f"{flag} must be a number, numbers separated by commas, or a file, not {text!r}"
+        )
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, delimiter="," if "," in path.read_text() else None)
+    except (ValueError, OSError) as error:
+        raise Mistake(f"{flag}: {path} does not hold numbers ({error})") from error

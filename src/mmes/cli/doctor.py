@@ -1,0 +1,155 @@
+"""``mmes doctor``: whether all is there and working, and how much memory a run would need."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mmes
+from mmes import memory, randomness
+from mmes.cli.arguments import Parser, number
+from mmes.cli.status import NOT_REACHED, OK, Mistake
+from mmes.errors import ReducedArchiveWarning
+from mmes.evaluate.choose import usable_cores
+from mmes.kernels import native_problem
+from mmes.strategies.mmes.parameters import default_archive_size
+from mmes.strategies.recombination import default_population_size
+from mmes.testing.hostile import sphere
+
+EXTRAS = {
+    "rich": ("rich", "live progress"),
+    "cloudpickle": ("cloudpickle", "lambdas and notebook functions with workers"),
+    "loky": ("loky", "the loky executor"),
+    "dask": ("distributed", "Dask clusters"),
+    "mpi": ("mpi4py", "MPI"),
+    "bench": ("polars", "mmes bench and reproduce"),
+    "report": ("jinja2", "mmes report"),
+}
+
+
+def doctor(argv: list[str]) -> int:
+    """Run ``mmes doctor`` and return the exit code: 1 if a check failed."""
+    parser = Parser(
+        prog="mmes doctor",
+        description="Say what is installed, check that it works, and estimate memory.",
+    )
+    parser.add_argument("--dim", type=number, metavar="N", help="estimate memory for N variables")
+    n = parser.parsed(argv).dim
+    if n is not None and (not isinstance(n, int) or n < 1):
+        raise Mistake(f"--dim must be an integer >= 1, not {n!r}")
+    _describe()
+    healthy = _check()
+    usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+    print(f"\nmemory: {memory.in_words(usable)} usable for a run")
+    for size in [n] if n is not None else [10**3, 10**5, 10**6, 10**7]:
+        _estimate(size, usable)
+    print("\nAll is well." if healthy else "\nSomething is wrong: see above.")
+    return OK if healthy else NOT_REACHED
+
+
+def _describe() -> None:
+    print(f"mmes {mmes.__version__}, Python {platform.python_version()}, numpy {np.__version__}")
+    print(f"{platform.system()} {platform.machine()}, {usable_cores()} cores usable")
+    problem = native_problem()
+    if problem is None:
+        from mmes.kernels.native import simd_levels
+
+        print(f"kernel: native, SIMD {', '.join(simd_levels())} (the first is used)")
+    else:
+        print(f"kernel: numpy reference, because the native one cannot be loaded: {problem}")
+    print("\nextras:")
+    for extra, (module, purpose) in EXTRAS.items():
+        if find_spec(module) is not None:
+            state = f"{module} {_version_of(module)}"
+        else:
+            state = f'missing; pip install "mmes[{extra}]"'
+        print(f"  {extra:<12} {state:<42} for {purpose}")
+
+
+def _version_of(module: str) -> str:
+    try:
+        return metadata.version(module)
+    except metadata.PackageNotFoundError:
+        return "(version not known)"
+
+
+def _check() -> bool:
+    print("\nchecks:")
+    results = [
+        _report("random numbers are those of the specification", _random_numbers),
+        _report("the native kernel agrees with the reference", _kernels_agree),
+        _report("a run converges", _converges),
+        _report("a run resumed from a checkpoint is the same", _resumes),
+        _report("worker processes give the same result", _workers_agree),
+    ]
+    return all(results)
+
+
+def _report(what: str, check: Callable[[], bool | None]) -> bool:
+    try:
+        outcome = check()
+        word = {True: "ok", False: "FAILED", None: "not possible here"}[outcome]
+    except Exception as error:  # a doctor reports whatever it meets
+        outcome, word = False, f"FAILED ({type(error).__name__}: {error})"
+    print(f"  {what:<52} {word}")
+    return outcome is not False
+
+
+def _random_numbers() -> bool:
+    # The test vector of Philox4x32-10 for a counter and a key of zeros.
+    words = randomness.philox(np.zeros((1, 4), dtype=np.uint32), 0).ravel()
+    return [f"{word:08x}" for word in words] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
+
+
+def _run(**options: Any) -> mmes.Result:
+    settings: dict[str, Any] = {"seed": 1, "max_evaluations": 2000} | options
+    return mmes.minimize(sphere, np.ones(20), 1.0, **settings)
+
+
+def _kernels_agree() -> bool | None:
+    if native_problem() is not None:
+        return None
+    one, other = _run(kernel="native"), _run(kernel="reference")
+    return bool(np.allclose(one.x, other.x, rtol=1e-3, atol=1e-4))
+
+
+def _converges() -> bool:
+    return _run(target=1e-3, max_evaluations=20_000).success
+
+
+def _resumes() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.mmes"
+        _run(max_evaluations=777, checkpoint=path)
+        return np.array_equal(mmes.resume(path, sphere, max_evaluations=2000).x, _run().x)
+
+
+def _workers_agree() -> bool:
+    return np.array_equal(_run(workers=2).x, _run().x)
+
+
+def _estimate(n: int, usable: int) -> None:
+    search = mmes.MMES.search_type
+    options = {option.name: option.default for option in search.options}
+    _, needed = search.planned(n, options, 2**62)
+    text = (
+        f"  n = {n:,}: {memory.in_words(needed)} for {default_population_size(n)} candidates "
+        f"and an archive of {default_archive_size(n):,} directions"
+    )
+    if needed > usable:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ReducedArchiveWarning)
+                planned, needed = search.planned(n, options, usable)
+            text += f"; here reduced to {planned['archive_size']:,} ({memory.in_words(needed)})"
+        except MemoryError:
+            text += "; it does not fit into this machine"
+    print(text)

@@ -1,0 +1,107 @@
+"""What a run leaves in its folder, and the summary on the screen."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmes.cli.status import Mistake
+from mmes.result import Result
+
+DEFAULT_FOLDER = "mmes-out"
+
+
+def output_folder(given: str | None) -> Path:
+    """Return the folder for the results; one that was given is made, so that it is known to work.
+
+    By default it is one that is not there yet.
+    """
+    if given is None:
+        numbered = (Path(f"{DEFAULT_FOLDER}-{number}") for number in itertools.count(2))
+        names = itertools.chain([Path(DEFAULT_FOLDER)], numbered)
+        return next(folder for folder in names if not folder.exists())
+    folder = Path(given)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Mistake(f"--out: the folder {folder} cannot be made ({error.strerror})") from error
+    return folder
+
+
+def write_result(folder: Path, result: Result, target: str) -> None:
+    """Write x.npy, mean.npy, history.csv and, last, result.json."""
+    folder.mkdir(exist_ok=True)
+    np.save(folder / "x.npy", result.x)
+    np.save(folder / "mean.npy", result.mean)
+    with open(folder / "history.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(result.history)
+        for line in zip(*result.history.values(), strict=True):
+            writer.writerow([f"{value:.17g}" for value in line])
+    text = json.dumps(as_json(result) | {"objective": target}, indent=2, allow_nan=False)
+    (folder / "result.json").write_text(text + "\n")
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """Return the result without its arrays, in the words of JSON; infinities and NaN as strings."""
+    left_out = ("x", "mean", "history", "reevaluated")
+    entries = {k: v for k, v in vars(result).items() if k not in left_out}
+    entries |= {"reason": result.reason.name, "dimension": result.x.size}
+    if result.reevaluated is not None:
+        entries["reevaluated"] = {k: v.tolist() for k, v in result.reevaluated.items()}
+    return {name: _plain(value) for name, value in entries.items()}
+
+
+def summary(result: Result, folder: Path) -> str:
+    """Return the result in a few lines for people."""
+    rate = result.nfev / result.time if result.time > 0 else math.nan
+    lines = [
+        ("best value", f"{result.fun:.10g}"),
+        ("ended", result.message),
+        ("evaluations", f"{result.nfev:,} in {result.nit:,} generations"),
+        ("time", f"{duration(result.time)} ({rate:,.0f} evaluations a second)"),
+        ("sigma", f"{result.sigma:.3g}"),
+        ("seed", str(result.seed)),
+    ]
+    if result.starts > 1:
+        lines.append(("starts", str(result.starts)))
+    if result.failed:
+        lines.append(("failed", f"{result.failed:,} evaluations (NaN or caught errors)"))
+    if result.retried:
+        lines.append(("retried", f"{result.retried:,} evaluations whose worker was lost"))
+    if result.reevaluated is not None:
+        for name, label in (("x", "again"), ("mean", "mean again")):
+            values = result.reevaluated[name]
+            lines.append(
+                (label, f"{values.mean():.6g} +- {values.std():.2g} ({values.size} times)")
+            )
+    lines.append(("saved", f"{folder}/ (result.json, x.npy, mean.npy, history.csv)"))
+    return "\n".join(f"{label:>12}  {text}" for label, text in lines)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: 0.4 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    for unit, size, smaller, part in (("min", 60, "s", 1), ("h", 3600, "min", 60)):
+        if seconds < 100 * size:
+            return f"{seconds // size:.0f} {unit} {seconds % size // part:.0f} {smaller}"
+    return f"{seconds // 86400:.0f} d {seconds % 86400 // 3600:.0f} h"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

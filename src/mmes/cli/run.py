@@ -1,0 +1,266 @@
+"""``mmes run`` and ``mmes resume``."""
+
+from __future__ import annotations
+
+import shlex
+import traceback
+from pathlib import Path
+from typing import Any
+
+from mmes import checkpoint as files
+from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
+from mmes.cli.display import Display
+from mmes.cli.output import output_folder, summary, write_result
+from mmes.cli.start import where_to_start
+from mmes.cli.status import (
+    CHECKPOINT_UNUSABLE,
+    INTERRUPTED,
+    NOT_REACHED,
+    OBJECTIVE_FAILED,
+    OK,
+    TERMINATED,
+    USER_MISTAKE,
+    Mistake,
+    say,
+)
+from mmes.cli.target import BuiltIn, is_user_code, load_target
+from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
+from mmes.minimize import Run, resumed_run
+from mmes.result import Result
+from mmes.run_options import CHECKPOINTS, EVALUATION, LIMITS, RUN_OPTIONS
+from mmes.stopping import StopReason
+from mmes.strategies import get_strategy
+
+_RUN = """\
+Minimise a function.
+
+TARGET is
+  a built-in problem              mmes run rosenbrock --dim 1000
+  a function in a file            mmes run model.py:loss --x0 start.npy --sigma0 0.5
+  a function in a module          mmes run package.module:loss --dim 500 --bounds -5,5
+
+The function takes one numpy array and returns one number; with --vectorized it takes an array with
+one point a row and returns one number a row.
+"""
+
+_RUN_EPILOG = """\
+where it starts:
+  With --x0, there. Without, a built-in problem starts at random in its box; a function of yours
+  needs --dim and --bounds, and starts at random within the bounds. --sigma0 may be left out where
+  there are bounds or a box: it is then 0.3 of their width.
+
+exit codes:
+  0 done    1 the target was not reached    2 a mistake in the command    3 the objective failed
+  4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
+"""
+
+_RESUME = """\
+Go on from a checkpoint, to the bit as if the run had never stopped.
+
+  mmes resume run.mmes                                     of a built-in problem
+  mmes resume run.mmes model.py:loss                       of a function of yours
+  mmes resume run.mmes model.py:loss --max-evaluations 1e7 with a larger budget
+
+A checkpoint holds no code: a function of yours is named again. Limits not given stay as they were;
+a time limit counts anew.
+"""
+
+
+def run(argv: list[str]) -> int:
+    """Run ``mmes run`` and return the exit code."""
+    first = Parser(add_help=False)
+    first.add_argument("--strategy", default="mmes")
+    strategy = _checked(lambda: get_strategy(first.parse_known_args(argv)[0].strategy))
+    search = strategy.option_table()
+    parser = Parser(
+        prog="mmes run", usage="mmes run TARGET [flags]", description=_RUN, epilog=_RUN_EPILOG
+    )
+    parser.add_argument("function", metavar="TARGET", help="what to minimise: see above")
+    start = parser.add_argument_group("start")
+    start.add_argument("--dim", type=number, metavar="N", help="number of variables")
+    start.add_argument("--x0", metavar="X", help="start point: a number, a,b,c or a file")
+    start.add_argument("--sigma0", type=number, metavar="X", help="start mutation strength")
+    start.add_argument(
+        "--bounds", metavar="LOW,HIGH", help="bounds: two numbers, or a file with two rows"
+    )
+    start.add_argument(
+        "--scale", metavar="X", help="typical size of each variable: a,b,c or a file"
+    )
+    start.add_argument(
+        "--problem-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of a built-in problem, such as alpha=1e4 or seed=3",
+    )
+    add_options(parser, "limits", LIMITS)
+    _add_common(parser)
+    parser.add_argument(
+        "--strategy", default="mmes", metavar="NAME", help="the search strategy (default: mmes)"
+    )
+    add_options(parser, f"options of the search ({strategy.name})", search)
+    arguments = parser.parsed(argv)
+
+    problem_options = dict(assignment(text) for text in arguments.problem_option)
+    if arguments.dim is not None and not is_user_code(arguments.function):
+        problem_options["dimension"] = arguments.dim
+    objective = load_target(arguments.function, problem_options)
+    options = chosen(arguments, RUN_OPTIONS + search)
+    if isinstance(objective, BuiltIn) and arguments.workers is None:
+        options.setdefault("vectorized", True)
+    problem = objective.problem if isinstance(objective, BuiltIn) else None
+    options |= where_to_start(arguments, problem, options)
+    display = Display(arguments.quiet, options.get("time_limit"))
+    made = _checked(
+        lambda: Run(
+            objective,
+            strategy=strategy,
+            callback=display,
+            workers=arguments.workers,
+            checkpoint=arguments.checkpoint,
+            **options,
+        )
+    )
+    made.notes = {"target": arguments.function, "problem_options": problem_options}
+    return _carry_out(made, display, arguments, arguments.function, arguments.checkpoint)
+
+
+def resume(argv: list[str]) -> int:
+    """Run ``mmes resume`` and return the exit code."""
+    parser = Parser(
+        prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
+    )
+    parser.add_argument("file", metavar="FILE", help="the checkpoint")
+    parser.add_argument("function", metavar="TARGET", nargs="?", help="file.py:function of yours")
+    add_options(parser, "limits that may change", LIMITS)
+    _add_common(parser)
+    arguments = parser.parsed(argv)
+    state, _ = _checked(lambda: files.read(arguments.file))
+    target, problem_options = _noted_target(state, arguments.file, arguments.function)
+    objective = load_target(target, problem_options)
+    changes = chosen(arguments, RUN_OPTIONS)
+    display = Display(arguments.quiet, changes.get("time_limit", state["limits"]["time_limit"]))
+    made = _checked(
+        lambda: resumed_run(
+            arguments.file,
+            objective,
+            callback=display,
+            workers=arguments.workers,
+            checkpoint=arguments.checkpoint,
+            **changes,
+        )
+    )
+    made.notes = {"target": target, "problem_options": problem_options}
+    if not arguments.quiet:
+        say(
+            f"{arguments.file}: {target}, {state['evaluations']:,} evaluations in "
+            f"{state['generations']:,} generations so far"
+        )
+    return _carry_out(made, display, arguments, target, arguments.checkpoint or arguments.file)
+
+
+def _add_common(parser: Parser) -> None:
+    group = add_options(parser, "evaluation", EVALUATION)
+    group.add_argument(
+        "--workers", type=number, metavar="N", help="worker processes; -1 for one a core"
+    )
+    group.add_argument(
+        "--traceback", action="store_true", help="show where in the objective an error came from"
+    )
+    group = add_options(parser, "checkpoints", CHECKPOINTS)
+    group.add_argument(
+        "--checkpoint", metavar="FILE", help="where the state is kept, such as run.mmes"
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--out", metavar="FOLDER", help="where results go (default: mmes-out)")
+    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
+
+
+def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[str, Any]:
+    notes = state.get("notes", {})
+    noted = notes.get("target")
+    if given is not None:
+        return given, notes.get("problem_options", {}) if given == noted else {}
+    if noted is None:
+        raise Mistake(
+            f"{file} was not written by 'mmes run', so the function must be named: "
+            f"mmes resume {file} file.py:function"
+        )
+    if is_user_code(noted):
+        # A file that someone sent must not choose which code runs.
+        raise Mistake(
+            f"name the function again, since a checkpoint holds no code: "
+            f"mmes resume {shlex.quote(file)} {shlex.quote(noted)}"
+        )
+    return noted, notes["problem_options"]
+
+
+def _carry_out(
+    made: Run, display: Display, arguments: Any, target: str, checkpoint: str | None
+) -> int:
+    """Run to the end, write the results, and return the exit code."""
+    folder = output_folder(arguments.out)
+    status = OK
+    try:
+        with display:
+            result = made.run()
+    except (KeyboardInterrupt, Terminated) as error:
+        result = getattr(error, "result", None)
+        status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else TERMINATED
+        say("mmes: interrupted" if status == INTERRUPTED else "mmes: ended by SIGTERM")
+    except EvaluationError as error:
+        result, status = getattr(error, "result", None), OBJECTIVE_FAILED
+        say(f"mmes: {error}{_place(error.__cause__, arguments.traceback)}")
+    except CheckpointError as error:
+        raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
+    except (TypeError, ValueError) as error:
+        # What is wrong with a value that the objective returned, or with sending it to workers.
+        say(f"mmes: {error}")
+        result, status = None, OBJECTIVE_FAILED
+    if result is not None and result.nfev:
+        write_result(folder, result, target)
+        if not arguments.quiet:
+            print(summary(result, folder))
+    if status != OK and checkpoint is not None and Path(checkpoint).exists():
+        words = ["mmes", "resume", checkpoint, *([target] if is_user_code(target) else [])]
+        say(f"mmes: to go on: {shlex.join(words)}")
+    return status if status != OK or result is None else _judged(result, made)
+
+
+def _judged(result: Result, made: Run) -> int:
+    if result.reason is StopReason.ALL_FAILED:
+        return OBJECTIVE_FAILED
+    return OK if result.success or made.target is None else NOT_REACHED
+
+
+def _place(cause: BaseException | None, whole: bool) -> str:
+    """Return where in the user's code an error came from."""
+    if cause is None:
+        return ""
+    if whole:
+        return "\n" + "".join(traceback.format_exception(cause)).rstrip()
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if "/mmes/" not in f.filename]
+    if not frames:
+        return ""
+    last = frames[-1]
+    return f"\n  in {last.filename}, line {last.lineno}, in {last.name}: {last.line}"
+
+
+def _checked(make: Any) -> Any:
+    """Return what `make` returns; what it raises about the user's input becomes a mistake."""
+    try:
+        return make()
+    except CheckpointExists as error:
+        raise Mistake(
+            f"{error.args[0].split(':')[0]}; go on from it with 'mmes resume' or --resume auto, "
+            "choose "
+            "another name, or delete it",
+            CHECKPOINT_UNUSABLE,
+        ) from error
+    except CheckpointError as error:
+        raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
+    except FileNotFoundError as error:
+        what = f"there is no file {error.filename}" if error.filename else str(error)
+        raise Mistake(what, USER_MISTAKE) from error
+    except (TypeError, ValueError, OSError, MemoryError, ImportError) as error:
+        raise Mistake(str(error)) from error

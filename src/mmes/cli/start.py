@@ -1,0 +1,80 @@
+"""Where a run from the command line starts: the flags, filled up from the problem's box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes import randomness
+from mmes.cli.arguments import vector
+from mmes.cli.status import Mistake
+from mmes.problems import Problem
+from mmes.start import SIGMA_SHARE_OF_BOX
+
+
+def where_to_start(
+    arguments: Any, problem: Problem | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return x0, sigma0, bounds and scale, and the seed if the start was drawn with it.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        What was given on the command line.
+    problem : Problem or None
+        The built-in problem, if it is one.
+    options : dict
+        The options given, for the seed.
+    """
+    x0: Any = None if arguments.x0 is None else vector(arguments.x0, "--x0")
+    bounds = None if arguments.bounds is None else _bounds(arguments.bounds)
+    n = _dimension(arguments.dim if problem is None else problem.dimension, x0, bounds)
+    if x0 is not None and np.ndim(x0) == 0:
+        x0 = np.full(n, x0)
+    if bounds is not None:
+        bounds = tuple(np.full(n, side) if np.ndim(side) == 0 else side for side in bounds)
+    if problem is None and bounds is None and (x0 is None or arguments.sigma0 is None):
+        raise Mistake("where to start, and how wide? give --x0 and --sigma0, or --bounds LOW,HIGH")
+    found: dict[str, Any] = {"x0": x0, "sigma0": arguments.sigma0, "bounds": bounds}
+    if arguments.scale is not None:
+        found["scale"] = vector(arguments.scale, "--scale")
+    if problem is not None and bounds is None:
+        # The box says where to start; the search may leave it, as in the paper's experiments.
+        if x0 is None:
+            found["seed"] = options.get("seed", randomness.fresh_seed())
+            found["x0"] = _uniform(problem, found["seed"])
+        if arguments.sigma0 is None:
+            width = float(np.mean(problem.upper - problem.lower))
+            found["sigma0"] = SIGMA_SHARE_OF_BOX * width
+    return found
+
+
+def _dimension(given: Any, x0: Any, bounds: tuple[Any, Any] | None) -> int:
+    if given is not None and (not isinstance(given, int) or given < 1):
+        raise Mistake(f"--dim must be an integer >= 1, not {given!r}")
+    listed = {"--x0": x0} | ({} if bounds is None else {"--bounds": bounds[0]})
+    sizes = {flag: np.size(a) for flag, a in listed.items() if a is not None and np.ndim(a)}
+    for flag, size in sizes.items():
+        if given is not None and size != given:
+            raise Mistake(f"{flag} has {size} entries, but there are {given} variables")
+    if given is None and not sizes:
+        raise Mistake(
+            "how many variables? give --dim N, or --x0 or --bounds with an entry for each"
+        )
+    return given or next(iter(sizes.values()))
+
+
+def _uniform(problem: Problem, seed: int) -> NDArray[np.float64]:
+    share = randomness.uniforms(problem.dimension, seed, randomness.Stream.START_POINT, 0)
+    return problem.lower + share * (problem.upper - problem.lower)
+
+
+def _bounds(text: str) -> tuple[Any, Any]:
+    found = vector(text, "--bounds")
+    if np.ndim(found) >= 1 and np.shape(found)[0] == 2:
+        return found[0], found[1]
+    if np.ndim(found) == 2 and np.shape(found)[1] == 2:
+        return found[:, 0], found[:, 1]
+    raise Mistake(f"--bounds must be LOW,HIGH or a file with two rows or columns, not {text!r}")

@@ -1,0 +1,40 @@
+"""Exit codes, and mistakes that are told in a sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from mmes.options import suggestion
+
+OK = 0
+NOT_REACHED = 1
+USER_MISTAKE = 2
+OBJECTIVE_FAILED = 3
+CHECKPOINT_UNUSABLE = 4
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class Mistake(Exception):
+    """What a user can put right; shown as one sentence.
+
+    Attributes
+    ----------
+    status : int
+        The exit code.
+    """
+
+    def __init__(self, sentence: str, status: int = USER_MISTAKE):
+        super().__init__(sentence)
+        self.status = status
+
+
+def mistake_of(word: str, known: Iterable[str], kind: str) -> Mistake:
+    """Return the mistake of an unknown word, with the nearest one that is known."""
+    return Mistake(f"there is no {kind} {word!r}{suggestion(word, known)}")
+
+
+def say(text: str) -> None:
+    """Write a line for people, beside the output proper."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,172 @@
+"""Evaluation by any executor in the manner of `concurrent.futures`: Dask, MPI, loky, threads."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from pickle import PicklingError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import EvaluationError
+from mmes.evaluate.protocol import first_part
+from mmes.evaluate.remote import Task
+
+
+class FuturesEvaluator:
+    """Submits the candidates to an executor.
+
+    Parameters
+    ----------
+    task : Task
+        The objective and how to call it.
+    workers : executor, or callable without arguments that makes one
+        What `submit` is called on. A given executor stays open at the end, since its owner may need
+        it. One that was made here is shut down, and replaced by another if it breaks.
+    retries : int
+        How often an evaluation is submitted again that the executor lost.
+    lost : str
+        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+    chunk_size : int or None
+        Candidates submitted at a time; by default one, or, for a vectorized objective, an equal
+        share for each core of this machine.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        workers: Any,
+        retries: int = 3,
+        lost: str = "raise",
+        chunk_size: int | None = None,
+    ):
+        self.retried = 0
+        self._task = task
+        self._make = None if hasattr(workers, "submit") else workers
+        self._executor = None if self._make else as_executor(workers)
+        self._retries = retries
+        self._lost = lost
+        self._chunk_size = chunk_size
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`."""
+        rows = points.shape[0]
+        values = np.empty(rows)
+        done = np.zeros(rows, dtype=bool)
+        losses: dict[range, int] = {}
+        size = self._batch_size(rows)
+        batches = [range(first, min(first + size, rows)) for first in range(0, rows, size)]
+        waiting = deque(batches if keep_going() else [])
+        running: dict[Future[Any], range] = {}
+        try:
+            while waiting or running:
+                while waiting:
+                    batch = waiting.popleft()
+                    running[self._submit(points[batch.start : batch.stop])] = batch
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    batch = running.pop(future)
+                    try:
+                        outcome = future.result()
+                    # Whatever the objective raised is inside the outcome: this comes from the
+                    # executor.
+                    except Exception as error:
+                        losses[batch] = losses.get(batch, 0) + 1
+                        if self._gives_up(error, batch, losses[batch], points, generation):
+                            values[batch], done[batch] = np.nan, True
+                        else:
+                            waiting.append(batch)
+                        continue
+                    outcome.raise_error(points[batch.start : batch.stop], batch.start, generation)
+                    values[batch] = outcome.values
+                    done[batch] = True
+                if not keep_going():
+                    waiting.clear()
+                    for future in list(running):
+                        if future.cancel():
+                            del running[future]
+        finally:
+            for future in running:
+                future.cancel()
+        return first_part(values, done)
+
+    def close(self) -> None:
+        """See `Evaluator.close`."""
+        if self._make is not None and self._executor is not None:
+            self._executor.shutdown(wait=False)
+            self._executor = None
+
+    def _submit(self, points: NDArray[np.float64]) -> Future[Any]:
+        if self._executor is None:
+            assert self._make is not None
+            self._executor = as_executor(self._make())
+        try:
+            return self._executor.submit(self._task, np.array(points))
+        except BrokenExecutor as error:
+            if self._make is None:
+                raise _broken(error) from error
+            self._executor.shutdown(wait=False)
+            self._executor = as_executor(self._make())
+            return self._executor.submit(self._task, np.array(points))
+
+    def _gives_up(
+        self,
+        error: Exception,
+        batch: range,
+        losses: int,
+        points: NDArray[np.float64],
+        generation: int,
+    ) -> bool:
+        """Return whether the batch is to be ranked last; False to submit it again; or raise."""
+        if isinstance(error, PicklingError) or "pickle" in str(error):
+            raise TypeError(
+                f"the executor cannot send the objective to its workers ({error}); define it at "
+                "the top of a "
+                "module, or use an executor that pickles with cloudpickle"
+            ) from error
+        if isinstance(error, BrokenExecutor) and self._make is None:
+            raise _broken(error) from error
+        if losses <= self._retries:
+            self.retried += len(batch)
+            return False
+        if self._lost == "fail":
+            return True
+        raise EvaluationError(
+            f"the executor lost candidate {batch.start} of generation {generation} {losses} times "
+            f"({type(error).__name__}: {error}); lost='fail' would rank such candidates last",
+            np.array(points[batch.start]),
+            batch.start,
+            generation,
+        ) from error
+
+    def _batch_size(self, rows: int) -> int:
+        if self._chunk_size is not None:
+            return self._chunk_size
+        return math.ceil(rows / (os.cpu_count() or 1)) if self._task.vectorized else 1
+
+
+def as_executor(thing: Any) -> Any:
+    """Return an executor; of a Dask client, the one it can make."""
+    if hasattr(thing, "get_executor"):
+        return thing.get_executor()
+    if not hasattr(thing, "submit"):
+        raise TypeError(
+            f"workers must make an executor, an object with a method submit, not {thing!r}"
+        )
+    return thing
+
+
+def _broken(error: BaseException) -> EvaluationError:
+    return EvaluationError(
+        f"the executor is broken ({error}). Give workers a function that makes the executor, such "
+        "as "
+        "workers=lambda: ProcessPoolExecutor(4), and it is replaced; or a number, for worker "
+        "processes that "
+        "are replaced one by one"
+    )

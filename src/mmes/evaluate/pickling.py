@@ -1,0 +1,88 @@
+"""Turning an objective into bytes for a worker, or naming the part that cannot go."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+from mmes.evaluate.remote import Task
+
+try:
+    import cloudpickle  # type: ignore[import-not-found]
+except ImportError:
+    cloudpickle = None
+
+
+def pickled(task: Task) -> bytes:
+    """Return the task as bytes that ``pickle.loads`` understands.
+
+    With cloudpickle installed, lambdas and functions defined anywhere can go; without, only what
+    can be imported.
+
+    Raises
+    ------
+    TypeError
+        Names the part that cannot be sent to another process and says what to do.
+    """
+    dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
+    try:
+        return dumps(task)
+    except Exception as error:  # pickling calls code of the user's classes
+        part, reason = _culprit(task.objective, "the objective", dumps) or ("it", error)
+        if cloudpickle is None and "<l" in f"{reason}{task.objective!r}":  # a lambda or local
+            advice = "pip install cloudpickle, or define it at the top of a module"
+        else:
+            advice = (
+                "create that part inside the function, or leave it out in __getstate__, "
+                "or run without workers"
+            )
+        raise TypeError(
+            f"the objective cannot be sent to worker processes, because {part} cannot be pickled "
+            f"({reason}); {advice}"
+        ) from error
+
+
+def _culprit(thing: Any, name: str, dumps: Any, depth: int = 0) -> tuple[str, Exception] | None:
+    """Return the name of the innermost part that cannot be pickled, and why."""
+    try:
+        dumps(thing)
+        return None
+    except Exception as error:
+        if depth < 6:
+            for part_name, part in _parts(thing, name):
+                found = _culprit(part, part_name, dumps, depth + 1)
+                if found is not None:
+                    return found
+        return f"{name} ({_shown(thing)})", error
+
+
+def _parts(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, functools.partial):
+        yield f"{name}.func", thing.func
+        yield from _parts(list(thing.args), f"{name}.args")
+        yield from _parts(thing.keywords, f"{name}.keywords")
+    elif isinstance(thing, dict):
+        for key, item in list(thing.items())[:100]:
+            yield f"{name}[{key!r}]", item
+    elif isinstance(thing, list | tuple):
+        for place, item in enumerate(thing[:100]):
+            yield f"{name}[{place}]", item
+    elif inspect.isfunction(thing):
+        variables = inspect.getclosurevars(thing)
+        for variable, value in variables.nonlocals.items():
+            yield f"its variable {variable!r}", value
+        for variable, value in variables.globals.items():
+            yield f"the global variable {variable!r}", value
+    elif inspect.ismethod(thing):
+        yield f"{name}.__self__", thing.__self__
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        for attribute, item in vars(thing).items():
+            yield f"{name}.{attribute}", item
+
+
+def _shown(thing: Any) -> str:
+    text = repr(thing)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,112 @@
+"""The far side: points are evaluated in a worker, and their outcome is sent back."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.protocol import located
+
+Exceptions = tuple[type[BaseException], ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """How points are to be evaluated: travels to the worker, once or with each batch.
+
+    Attributes
+    ----------
+    objective : callable
+        Takes one point and returns its value; if `vectorized`, takes k points and returns k values.
+    catch : tuple of exception types
+        Exceptions that make failed candidates.
+    vectorized : bool
+        How `objective` is called.
+    """
+
+    objective: Callable[[Any], Any]
+    catch: Exceptions = ()
+    vectorized: bool = False
+
+    def __call__(self, points: NDArray[np.float64]) -> Outcome:
+        """Evaluate a batch of points; whatever the objective raises is part of the outcome."""
+        began = time.perf_counter()
+        points.flags.writeable = False
+        values: list[float] = []
+        answering = False  # whether the objective has returned, so that the value is to blame
+        try:
+            if self.vectorized:
+                answer = self._call(points, [np.nan] * len(points))
+                answering = True
+                values = as_values(answer, len(points)).tolist()
+            else:
+                for x in points:
+                    answering = False
+                    answer = self._call(x, np.nan)
+                    answering = True
+                    values.append(as_value(answer))
+        except BaseException as error:
+            seconds = time.perf_counter() - began
+            return Outcome(values, seconds, _picklable(error), answering, traceback.format_exc())
+        return Outcome(values, time.perf_counter() - began)
+
+    def _call(self, x: NDArray[np.float64], failed: Any) -> Any:
+        try:
+            return self.objective(x)
+        except self.catch:
+            return failed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The values of a batch, or those before the point that ended it and the error.
+
+    Attributes
+    ----------
+    values : list of float
+        Values, in the order of the points.
+    seconds : float
+        Time the evaluations took.
+    error : BaseException or None
+        What the objective raised, or what is wrong with its value.
+    refused : bool
+        Whether the error is about the returned value.
+    trace : str
+        The worker's traceback.
+    """
+
+    values: list[float]
+    seconds: float
+    error: BaseException | None = None
+    refused: bool = False
+    trace: str = ""
+
+    def raise_error(self, points: NDArray[np.float64], first: int, generation: int) -> None:
+        """Raise the error, if there is one, as if the objective had been called in this process.
+
+        `points` are those of the batch, `first` is the candidate of its first row.
+        """
+        if self.error is None:
+            return
+        self.error.add_note(f"The traceback in the worker:\n{self.trace.rstrip()}")
+        if self.refused:
+            raise self.error
+        row = len(self.values)
+        x = points if row >= len(points) else points[row]
+        raise located(self.error, x, first + row, generation) from self.error
+
+
+def _picklable(error: BaseException) -> BaseException:
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:  # an exception class may do anything when pickled
+        return RuntimeError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,138 @@
+"""The options of a run, but not of its search: limits, evaluation, checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mmes.options import Option
+
+LIMITS = (
+    Option("target", float, "Stop when a value at or below this is found.", default_text="none"),
+    Option(
+        "max_evaluations",
+        int,
+        "Budget: never one evaluation more.",
+        default_text="unlimited",
+        low=1,
+    ),
+    Option(
+        "max_generations",
+        int,
+        "Stop after this many generations, over all starts.",
+        default_text="unlimited",
+        low=1,
+    ),
+    Option(
+        "time_limit",
+        float,
+        "Seconds; asked after every evaluation. A resumed run has them anew.",
+        default_text="unlimited",
+        low=0,
+        low_open=True,
+    ),
+    Option(
+        "restarts",
+        int,
+        "Restarts after stagnation, each from a new point with population size and damping "
+        "doubled.",
+        default=0,
+        low=0,
+        choices=("unlimited",),
+    ),
+    Option(
+        "reevaluations",
+        int,
+        "For noisy objectives: at the end evaluate the best point and the mean this often again, "
+        "within "
+        "the budget.",
+        default=0,
+        low=0,
+    ),
+)
+
+EVALUATION = (
+    Option(
+        "vectorized",
+        bool,
+        "Whether the objective takes a (k, n) array and returns k values.",
+        default=False,
+    ),
+    Option(
+        "evaluation_timeout",
+        float,
+        "Seconds for one evaluation (one call of a vectorized objective); a worker that takes "
+        "longer is killed.",
+        default_text="unlimited",
+        low=0,
+        low_open=True,
+    ),
+    Option(
+        "retries",
+        int,
+        "How often an evaluation is repeated whose worker died or was killed.",
+        default=3,
+        low=0,
+    ),
+    Option(
+        "lost",
+        str,
+        "When the retries are used up: 'raise' ends the run, 'fail' ranks the candidate last.",
+        default="raise",
+        choices=("raise", "fail"),
+    ),
+    Option(
+        "chunk_size",
+        int,
+        "Candidates handed to a worker at a time; no result depends on it.",
+        default_text="1; more where evaluations are very short; a worker's share if vectorized",
+        low=1,
+    ),
+)
+
+CHECKPOINTS = (
+    Option(
+        "checkpoint_seconds",
+        float,
+        "Seconds between two checkpoints, or ten times what writing one takes if that is more.",
+        default=60.0,
+        low=0,
+    ),
+    Option(
+        "checkpoint_generations",
+        int,
+        "Write a checkpoint every so many generations instead.",
+        default_text="off",
+        low=1,
+    ),
+    Option(
+        "checkpoint_strict",
+        bool,
+        "Whether a checkpoint that cannot be written ends the run, instead of one warning.",
+        default=False,
+    ),
+    Option(
+        "resume",
+        str,
+        "What to do if the checkpoint exists: 'never' refuses to start, 'auto' goes on from it.",
+        default="never",
+        choices=("never", "auto"),
+    ),
+)
+
+RUN_OPTIONS = LIMITS + EVALUATION + CHECKPOINTS
+
+
+def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:
+    """Raise ValueError where options that are right by themselves contradict each other."""
+    endless = all(limits[name] is None for name in ("target", "max_evaluations", "time_limit"))
+    if limits["restarts"] == "unlimited" and endless:
+        raise ValueError("restarts='unlimited' needs a target, max_evaluations or time_limit")
+    budget, again = limits["max_evaluations"], limits["reevaluations"]
+    if budget is not None and 2 * again >= budget:
+        raise ValueError(
+            f"max_evaluations={budget} leaves nothing for the search: reevaluations={again} take "
+            f"{2 * again}"
+        )
+    if checkpoint is None and limits["resume"] == "auto":
+        raise ValueError("resume='auto' needs checkpoint=, the file to go on from")

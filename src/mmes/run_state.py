@@ -1,0 +1,160 @@
+"""A run as a state of plain entries and arrays, and back: what a checkpoint holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import CheckpointCorrupt, CheckpointError
+from mmes.manifolds import manifold_from
+from mmes.observe import History
+from mmes.run_options import RUN_OPTIONS
+from mmes.strategies import get_strategy
+
+if TYPE_CHECKING:
+    from mmes.run import Run
+
+# The options of the search that may differ after resuming, because no result depends on them.
+_FREE_OPTIONS = ("kernel", "threads")
+
+
+def taken(run: Run, copy: bool) -> dict[str, Any]:
+    """Return the state of a run after its last completed generation; see `Run.state`."""
+    place = run._from
+    search = run._es.state(copy)
+    arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
+    arrays["history"] = run._history.table()
+    found = {
+        "x0": place.x0,
+        "scale": place.scale,
+        "lower": place.box and place.box[0],
+        "upper": place.box and place.box[1],
+        "best_x": run._best and run._best[1],
+    }
+    for name, array in found.items():
+        if array is not None:
+            arrays[name] = array.copy() if copy else array
+    seconds = run._elapsed() if run._began == run._began else 0.0
+    return {
+        "strategy": run._strategy_type.name,
+        "dimension": run._es.dimension,
+        "sigma0": place.sigma0,
+        "seed": run.seed,
+        "options": dict(run._options),
+        "limits": dict(run._limits),
+        "start": run._start,
+        "first_population_size": run._first_population_size,
+        "best_value": None if run._best is None else run._best[0],
+        "spent": run._spent
+        | {
+            "seconds": run._spent["seconds"] + seconds,
+            "retried": run._spent["retried"] + run._evaluator.retried,
+        },
+        "evaluations": run._spent["evaluations"] + run._es.evaluations,
+        "generations": run.generations,
+        "warned": run._warned,
+        "history": run._history.scalars(),
+        "notes": dict(run.notes),
+        "search": search,
+        "arrays": arrays,
+    }
+
+
+def restored(
+    run_type: type[Run], state: dict[str, Any], fun: Callable[[Any], Any], changes: dict[str, Any]
+) -> Run:
+    """Return a run that goes on from a state; see `Run.from_state`."""
+    strategy = get_strategy(changes.pop("strategy", None) or state["strategy"])
+    free = {option.name for option in RUN_OPTIONS} | set(_FREE_OPTIONS)
+    direct = {"callback", "catch", "workers"}
+    for name in changes:
+        if name not in free | direct:
+            raise TypeError(
+                f"{name} cannot change when a run is resumed; {', '.join(sorted(free | direct))} "
+                "can"
+            )
+    arrays, manifold = state["arrays"], state["search"].get("manifold")
+    limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
+    # The kernel that was chosen may not be on this machine.
+    given = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
+    return run_type(
+        fun,
+        arrays.get("x0"),
+        state["sigma0"],
+        bounds=(arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
+        scale=arrays.get("scale"),
+        manifold=None if manifold is None else manifold_from(manifold),
+        strategy=strategy,
+        state=state,
+        **given | {"resume": "never"},
+    )
+
+
+def adopt(run: Run, state: dict[str, Any]) -> None:
+    """Let a new run go on from a state, after checking that it is the state of this same run.
+
+    Raises
+    ------
+    CheckpointError
+        If the state belongs to another run.
+    CheckpointCorrupt
+        If its parts do not fit together.
+    """
+    _check_same(run, state)
+    try:
+        _take_over(run, state)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointCorrupt(
+            f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _take_over(run: Run, state: dict[str, Any]) -> None:
+    arrays = state["arrays"]
+    run.seed = run._options["seed"] = state["seed"]
+    run.notes = dict(state["notes"])
+    run._start = state["start"]
+    run._first_population_size = state["first_population_size"]
+    run._spent = {name: state["spent"][name] for name in run._spent}
+    run._warned = state["warned"]
+    run._history = History.restored(state["history"], np.array(arrays["history"]))
+    if state["best_value"] is not None:
+        run._best = float(state["best_value"]), np.array(arrays["best_x"], dtype=np.float64)
+    inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+    run._es = run._strategy_type.from_state(
+        state["search"] | {"arrays": inner},
+        kernel=run._options["kernel"],
+        threads=run._options["threads"],
+    )
+
+
+def _check_same(run: Run, state: dict[str, Any]) -> None:
+    place, arrays = run._from, state["arrays"]
+    here: dict[str, Any] = {"strategy": run._strategy_type.name, "sigma0": place.sigma0}
+    there: dict[str, Any] = {"strategy": state["strategy"], "sigma0": state["sigma0"]}
+    manifold = None if run._manifold is None else run._manifold.description()
+    here["manifold"], there["manifold"] = manifold, state["search"].get("manifold")
+    for name in set(run._options) & set(state["options"]) - {"seed", *_FREE_OPTIONS}:
+        here[name], there[name] = run._options[name], state["options"][name]
+    if run._seed_was_given:
+        here["seed"], there["seed"] = run.seed, state["seed"]
+    box = place.box or (None, None)
+    vectors = {"x0": place.x0, "scale": place.scale, "lower": box[0], "upper": box[1]}
+    for name, value in here.items():
+        if value != there[name]:
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: {name} is {value!r} here and was "
+                f"{there[name]!r}"
+            )
+    for name, array in vectors.items():
+        if not _same(array, arrays.get(name)):
+            raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

@@ -1,0 +1,110 @@
+"""When a run writes its checkpoint, and what happens if the disk says no."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mmes import checkpoint
+from mmes.errors import CheckpointError, CheckpointWarning, warn_user
+
+# Writing takes at most about this share of a run's time, however large the state is.
+_WRITING_SHARE = 0.1
+
+
+class Saver:
+    """Writes the state of a run to its checkpoint when it is time.
+
+    Parameters
+    ----------
+    path : str, path or None
+        The checkpoint; None never writes.
+    seconds : float
+        Time between two checkpoints.
+    generations : int or None
+        Generations between two checkpoints, instead of the time.
+    strict : bool
+        Whether a checkpoint that cannot be written raises; otherwise there is one warning and the
+        run goes on.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        seconds: float,
+        generations: int | None,
+        strict: bool,
+    ):
+        self.path = None if path is None else _checked_path(path)
+        self._seconds = seconds
+        self._generations = generations
+        self._strict = strict
+        self._warned = False
+        self._generation = 0
+        self._wrote_at = time.monotonic()
+        self._wait = seconds
+
+    def begin(self, generation: int) -> None:
+        """Count from here."""
+        self._generation = generation
+        self._wrote_at = time.monotonic()
+
+    def save_if_due(self, generation: int, state: Callable[[], dict[str, Any]]) -> None:
+        """Write the state if the interval is over."""
+        if self.path is None:
+            return
+        if self._generations is not None:
+            due = generation - self._generation >= self._generations
+        else:
+            due = time.monotonic() - self._wrote_at >= self._wait
+        if due:
+            self.save(generation, state)
+
+    def save(self, generation: int, state: Callable[[], dict[str, Any]]) -> bool:
+        """Write the state now; return whether it is on disk."""
+        if self.path is None:
+            return False
+        began = time.monotonic()
+        try:
+            entries = state()
+            checkpoint.write(self.path, entries, entries.pop("arrays"))
+        except (OSError, CheckpointError) as error:
+            if self._strict:
+                raise CheckpointError(
+                    f"the checkpoint {self.path} cannot be written: {error}"
+                ) from error
+            if not self._warned:
+                self._warned = True
+                warn_user(
+                    f"the checkpoint {self.path} cannot be written ({error}); the run goes on, "
+                    "and tries again "
+                    "at every interval. This is said once a run",
+                    CheckpointWarning,
+                )
+            written = False
+        else:
+            written = True
+        self._generation = generation
+        self._wrote_at = time.monotonic()
+        self._wait = max(self._seconds, (self._wrote_at - began) / _WRITING_SHARE)
+        return written
+
+
+def _checked_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"checkpoint must be the path of a file, not {path!r} (a {type(path).__name__})"
+        )
+    found = Path(path)
+    if found.is_dir():
+        raise IsADirectoryError(f"checkpoint must be the path of a file, but {found} is a folder")
+    if not found.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder of the checkpoint, {found.parent}, does not exist; create it first"
+        )
+    if not os.access(found.parent, os.W_OK):
+        raise PermissionError(f"the folder of the checkpoint, {found.parent}, is not writable")
+    return found.absolute()  # a later change of folder must not move it

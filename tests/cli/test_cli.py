@@ -1,0 +1,449 @@
+"""The command line, as a user meets it."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import mmes
+from mmes import checkpoint
+from mmes.cli import main
+from mmes.cli.arguments import add_options
+from mmes.cli.display import Display
+from mmes.cli.output import duration
+from mmes.observe import Progress
+from mmes.run_options import RUN_OPTIONS
+from mmes.testing import hostile
+
+MODEL = """
+import time
+import numpy as np
+
+def loss(x):
+    return float(np.add.reduce(x * x))
+
+def rows(points):
+    return [loss(x) for x in points]
+
+def divides(x):
+    return 1 / 0
+
+def nothing(x):
+    return None
+
+def not_a_number(x):
+    return float("nan")
+
+def slow(x):
+    time.sleep(0.02)
+    return loss(x)
+
+value = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every command in a fresh folder with a model of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "model.py").write_text(MODEL)
+    yield tmp_path
+    for name in ("model", "broken", "json_like"):
+        sys.modules.pop(name, None)
+
+
+def command(capsys, *words):
+    status = main([str(word) for word in words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+START = ("--x0", "1,2,3", "--sigma0", "1", "--seed", "7")
+
+
+# What works
+
+
+def test_a_built_in_problem_is_solved_and_saved(capsys, folder):
+    status, out, _ = command(
+        capsys, "run", "sphere", "--dim", 20, "--target", "1e-6", "--seed", 3, "--out", "o"
+    )
+    assert status == 0
+    assert "The target value was reached." in out
+    found = json.loads((folder / "o" / "result.json").read_text())
+    x = np.load(folder / "o" / "x.npy")
+    assert found["fun"] == hostile.sphere(x) <= 1e-6
+    assert (found["reason"], found["seed"], found["dimension"]) == ("TARGET_REACHED", 3, 20)
+    with open(folder / "o" / "history.csv") as file:
+        lines = list(csv.DictReader(file))
+    assert int(lines[-1]["evaluations"]) == found["nfev"]
+    assert float(lines[-1]["best"]) == found["fun"]
+
+
+@pytest.mark.parametrize("target", ["model.py:loss", "model:loss"])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_a_function_of_the_user_equals_the_library(capsys, folder, target, workers):
+    limits = ("--max-evaluations", "300", "--out", "o")
+    assert command(capsys, "run", target, *START, *limits, *workers)[0] == 0
+    expected = mmes.minimize(hostile.sphere, [1.0, 2.0, 3.0], 1.0, seed=7, max_evaluations=300)
+    assert np.array_equal(np.load("o/x.npy"), expected.x)
+
+
+def test_all_kinds_of_starts(capsys, folder):
+    np.save("start.npy", np.array([1.0, 2.0, 3.0]))
+    (folder / "start.txt").write_text("1\n2\n3\n")
+    np.save("box.npy", np.array([[-5.0, -5.0, -5.0], [5.0, 5.0, 5.0]]))
+    (folder / "box.csv").write_text("-5,5\n-5,5\n-5,5\n")
+    for start in (
+        ("--x0", "start.npy", "--sigma0", "1"),
+        ("--x0", "start.txt", "--sigma0", "1"),
+        ("--dim", "3", "--x0", "2", "--sigma0", "1"),
+        ("--dim", "3", "--bounds", "-5,5"),
+        ("--bounds", "box.npy"),
+        ("--bounds", "box.csv"),
+        ("--x0", "-1,-2,-3", "--bounds", "-5,5", "--scale", "1,2,3", "--sigma0", "0.1"),
+    ):
+        status, out, err = command(
+            capsys, "run", "model.py:loss", *start, "--max-evaluations", "1e2", "--quiet"
+        )
+        assert (status, out, err) == (0, "", ""), start
+    assert json.loads((folder / "mmes-out-7" / "result.json").read_text())["nfev"] == 100
+
+
+def test_options_of_problem_search_and_evaluation(capsys):
+    status, _, err = command(
+        capsys, "run", "ellipsoid", "--dim", 10, "--problem-option", "alpha=3", "--restarts", 2,
+        "--population-size", 12, "--no-mirrored", "--max-evaluations", 500, "--quiet",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    options = json.loads(Path("mmes-out/result.json").read_text())["options"]
+    assert options["population_size"] == 12
+    assert options["mirrored"] is False
+    status, _, _ = command(
+        capsys, "run", "model.py:rows", *START, "--vectorized", "--max-evaluations", 50, "--quiet"
+    )
+    assert status == 0
+
+
+def test_the_target_decides_the_exit_code(capsys):
+    limits = ("--max-evaluations", 30, "--quiet")
+    assert command(capsys, "run", "model.py:loss", *START, *limits)[0] == 0
+    assert command(capsys, "run", "model.py:loss", *START, *limits, "--target", 1e-9)[0] == 1
+
+
+def test_a_run_is_resumed_to_the_bit(capsys, folder):
+    common = ("--checkpoint", "run.mmes", "--out", "o")
+    assert (
+        command(capsys, "run", "model.py:loss", *START, *common, "--max-evaluations", 100)[0] == 0
+    )
+    status, out, err = command(
+        capsys, "resume", "run.mmes", "model.py:loss", "--max-evaluations", 300, "--out", "o",
+        "--workers", 2,
+    )  # fmt: skip
+    assert status == 0, err
+    assert "run.mmes: model.py:loss, " in err
+    expected = mmes.minimize(hostile.sphere, [1.0, 2.0, 3.0], 1.0, seed=7, max_evaluations=300)
+    assert np.array_equal(np.load("o/x.npy"), expected.x)
+    assert "300 in" in out
+
+
+def test_a_built_in_problem_is_resumed_by_its_name_in_the_file(capsys):
+    run = ("run", "cigar", "--dim", 12, "--seed", 2, "--quiet")
+    command(capsys, *run, "--max-evaluations", 400, "--out", "whole")
+    command(capsys, *run, "--max-evaluations", 150, "--checkpoint", "run.mmes")
+    status, _, err = command(
+        capsys, "resume", "run.mmes", "--max-evaluations", 400, "--out", "parts", "--quiet"
+    )
+    assert status == 0, err
+    assert np.array_equal(np.load("whole/x.npy"), np.load("parts/x.npy"))
+
+
+def test_the_same_command_again_goes_on(capsys):
+    words = ("run", "model.py:loss", *START, "--checkpoint", "run.mmes", "--resume", "auto",
+             "--quiet", "--out", "o")  # fmt: skip
+    assert command(capsys, *words, "--max-evaluations", 100)[0] == 0
+    assert command(capsys, *words, "--max-evaluations", 200)[0] == 0
+    assert json.loads(Path("o/result.json").read_text())["nfev"] == 200
+
+
+def test_help_for_everyone(capsys):
+    assert main([]) == 2
+    assert "First steps" in capsys.readouterr().out
+    for words in (["--help"], ["run", "--help"], ["resume", "-h"], ["doctor", "-h"],
+                  ["problems", "-h"], ["--version"]):  # fmt: skip
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        assert capsys.readouterr().out
+
+
+def test_every_option_of_the_tables_is_a_flag(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    text = capsys.readouterr().out
+    for option in RUN_OPTIONS + mmes.MMES.option_table():
+        assert f"--{option.name.replace('_', '-')}" in text
+    assert callable(add_options)
+
+
+def test_problems_are_listed_and_explained(capsys):
+    status, out, _ = command(capsys, "problems")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == mmes.problems.names()
+    status, out, _ = command(capsys, "problems", "rosenbrock")
+    assert status == 0
+    assert "mmes run rosenbrock" in out
+
+
+def test_the_doctor_finds_all_well(capsys):
+    status, out, _ = command(capsys, "doctor", "--dim", "1e8")
+    assert status == 0, out
+    assert "FAILED" not in out
+    assert "n = 100,000,000: " in out
+    assert "All is well." in out
+
+
+def test_row27_the_doctor_says_why_there_is_no_native_kernel(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mmes._native", None)
+    monkeypatch.delattr(mmes, "_native", raising=False)
+    monkeypatch.delitem(sys.modules, "mmes.kernels.native", raising=False)
+    monkeypatch.setattr("mmes.cli.doctor._workers_agree", lambda: True)
+    with pytest.warns(mmes.MMESWarning, match="native kernel"):
+        _, out, _ = command(capsys, "doctor", "--dim", 10)
+    assert "kernel: numpy reference, because the native one cannot be loaded" in out
+    assert "the native kernel agrees with the reference          not possible here" in out
+
+
+def test_python_dash_m(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "mmes", "run", "model.py:loss", *START, "--max-evaluations", "60",
+         "--workers", "2"],
+        capture_output=True, text=True, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "best value" in done.stdout
+
+
+# Mistakes: one sentence, no traceback
+
+
+def broken_files(folder):
+    (folder / "broken.py").write_text("import no_such_module_anywhere\n")
+    (folder / "json_like.py").write_text("raise RuntimeError('at import')\n")
+    (folder / "json.py").write_text("def f(x):\n    return 1.0\n")
+    (folder / "words.txt").write_text("one two\n")
+    (folder / "not.mmes").write_text("nothing\n")
+
+
+MISTAKES = [
+    ("rnu", 2, "no command 'rnu'; did you mean 'run'"),
+    ("run", 2, "required: TARGET"),
+    ("run spher", 2, "did you mean 'sphere'"),
+    ("run sphere --max-evaluation 5", 2, "did you mean '--max-evaluations'"),
+    ("run sphere --max-evaluations many", 2, "--max-evaluations: must be an integer >= 1"),
+    ("run sphere --max-evaluations 0", 2, "--max-evaluations: must be an integer >= 1, not '0'"),
+    ("run sphere --sampling often", 2, "must be 'mixture' or 'exact', not 'often'"),
+    ("run sphere --dim 0", 2, "at least 1, not 0"),
+    ("run sphere --dim a", 2, "must be an integer"),
+    ("run sphere --sigma0 -1", 2, "sigma0 must be a finite number > 0"),
+    ("run sphere --workers 0", 2, "workers must be a number of processes >= 1"),
+    ("run sphere --workers two", 2, "workers must be a number of processes >= 1"),
+    ("run sphere --strategy annealing", 2, "no strategy 'annealing'"),
+    ("run sphere --x0 no.npy", 2, "--x0: there is no file no.npy"),
+    ("run sphere --x0 words", 2, "--x0 must be a number"),
+    ("run sphere --x0 words.txt", 2, "does not hold numbers"),
+    ("run sphere --dim 5 --x0 1,2", 2, "--x0 has 2 entries, but there are 5 variables"),
+    ("run sphere --bounds 3", 2, "--bounds must be LOW,HIGH"),
+    ("run sphere --dim 4 --bounds 5,-5", 2, "a lower bound must not exceed"),
+    ("run sphere --evaluation-timeout 3", 2, "needs workers"),
+    ("run sphere --problem-option alpha", 2, "must be NAME=VALUE"),
+    ("run sphere --problem-option beta=3", 2, "no option 'beta'"),
+    ("run sphere --out model.py", 2, "--out: the folder model.py cannot be made"),
+    ("run sphere --checkpoint no/run.mmes", 2, "no, does not exist"),
+    ("run lsgo2013/f1 --dim 7", 2, "has 1000 variables"),
+    ("run model.py", 2, "which function of model.py"),
+    ("run none.py:f", 2, "there is no file none.py"),
+    ("run model.py:los --dim 2", 2, "did you mean 'loss'"),
+    ("run model.py:value --dim 2", 2, "is not a function"),
+    ("run broken.py:f", 2, "broken cannot be imported: No module named 'no_such_module"),
+    ("run json_like.py:f", 2, "RuntimeError: at import"),
+    ("run json.py:f", 2, "also the name of another module"),
+    ("run no.such:f", 2, "there is no module 'no.such'"),
+    ("run model.py:loss", 2, "how many variables"),
+    ("run model.py:loss --dim 3", 2, "where to start"),
+    ("run model.py:divides --x0 1,2 --sigma0 1", 3, "ZeroDivisionError at candidate 0"),
+    ("run model.py:nothing --x0 1,2 --sigma0 1", 3, "returned None"),
+    ("resume none.mmes", 2, "there is no file none.mmes"),
+    ("resume not.mmes", 4, "not.mmes is corrupt, or no checkpoint at all"),
+    ("problems spher", 2, "did you mean"),
+    ("doctor --dim x", 2, "--dim must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "sentence"), MISTAKES, ids=lambda v: str(v)[:40])
+def test_a_mistake_is_told_in_a_sentence(capsys, folder, words, status, sentence):
+    broken_files(folder)
+    got, out, err = command(capsys, *words.split())
+    assert got == status
+    assert sentence in err
+    assert err.startswith("mmes: ")
+    assert "Traceback" not in err + out
+
+
+def test_an_error_in_the_objective_shows_its_line(capsys):
+    words = ("run", "model.py:divides", "--x0", "1,2", "--sigma0", "1")
+    _, _, err = command(capsys, *words)
+    assert "model.py, line 12, in divides: return 1 / 0" in err
+    _, _, err = command(capsys, *words, "--traceback")
+    assert "Traceback" in err  # asked for
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_an_objective_that_never_gives_a_value_has_its_exit_code(capsys):
+    status, out, _ = command(capsys, "run", "model.py:not_a_number", *START)
+    assert status == 3
+    assert "No candidate of ten generations" in out
+
+
+def test_an_existing_checkpoint_is_not_overwritten(capsys):
+    words = ("run", "model.py:loss", *START, "--checkpoint", "run.mmes", "--max-evaluations", 40)
+    assert command(capsys, *words)[0] == 0
+    status, _, err = command(capsys, *words)
+    assert status == 4
+    assert "go on from it with 'mmes resume' or --resume auto" in err
+
+
+def test_a_checkpoint_cannot_choose_which_code_runs(capsys, folder):
+    (folder / "evil.py").write_text("open('was-here', 'w')\ndef f(x):\n    return 0.0\n")
+    run = mmes.Run(hostile.sphere, [1.0, 2.0], 1.0, checkpoint="run.mmes", max_evaluations=20)
+    run.notes = {"target": "evil.py:f", "problem_options": {}}
+    run.run()
+    status, _, err = command(capsys, "resume", "run.mmes")
+    assert status == 2
+    assert "name the function again" in err
+    assert not (folder / "was-here").exists()
+    state, arrays = checkpoint.read("run.mmes")
+    checkpoint.write("run.mmes", state | {"notes": {}}, arrays)
+    assert "must be named" in command(capsys, "resume", "run.mmes")[2]
+
+
+def test_a_missing_extra_is_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mmes.experiments.commands", None)
+    monkeypatch.setitem(sys.modules, "mmes.experiments", None)
+    status, _, err = command(capsys, "bench", "plan.toml")
+    assert status == 2
+    assert 'pip install "mmes[bench]"' in err
+
+
+# Signals and the display
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "workers"),
+    [(signal.SIGINT, 130, ()), (signal.SIGTERM, 143, ("--workers", "2"))],
+)
+def test_row09_a_signal_saves_and_says_how_to_go_on(capsys, folder, number, status, workers):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mmes", "run", "model.py:slow", *START, "--checkpoint", "run.mmes",
+         "--checkpoint-generations", "1", "--out", "o", *workers],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+    )  # fmt: skip
+    patience = time.monotonic() + 60
+    while not (folder / "run.mmes").exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == status, err
+    assert "mmes: to go on: mmes resume run.mmes model.py:slow" in err
+    assert "Traceback" not in err
+    assert "The run was interrupted." in out
+    assert not psutil.wait_procs(children, timeout=10)[1]
+    resumed = command(
+        capsys, "resume", "run.mmes", "model.py:loss", "--max-evaluations", 400, "--out", "o"
+    )
+    assert resumed[0] == 0, resumed
+    expected = mmes.minimize(hostile.sphere, [1.0, 2.0, 3.0], 1.0, seed=7, max_evaluations=400)
+    assert np.array_equal(np.load("o/x.npy"), expected.x)
+
+
+def progress(**changes):
+    settings = {
+        "evaluations": 2500, "generation": 100, "best_value": 1.25, "sigma": 0.5, "start": 0,
+        "elapsed": 2.0, "max_evaluations": 10_000, "_best_x": None, "_mean": None,
+        "_request_stop": None,
+    }  # fmt: skip
+    return Progress(**settings | changes)
+
+
+def test_the_line_shows_what_matters():
+    display = Display(quiet=False, time_limit=None)
+    assert display.line(progress()) == (
+        "2,500 of 10,000 (25%) evaluations  best 1.25  sigma 0.5  1,250/s  at most 6.0 s left"
+    )
+    limited = Display(quiet=False, time_limit=5.0)
+    assert "at most 3.0 s left" in limited.line(progress(max_evaluations=None, start=2))
+    assert "start 3" in limited.line(progress(start=2))
+
+
+def test_plain_lines_come_seldom(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Display(quiet=False, time_limit=None) as display:
+        for _ in range(250):
+            now[0] += 0.1
+            display(progress())
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    with Display(quiet=True, time_limit=None) as display:
+        now[0] += 100
+        display(progress())
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_on_a_terminal_the_line_is_live(folder):
+    pytest.importorskip("rich")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mmes", "run", "model.py:slow", *START, "--max-evaluations", "60"],
+        stdout=subprocess.DEVNULL, stderr=theirs, cwd=folder, env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other side has closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert b"evaluations" in seen
+    assert b"\x1b[2K" in seen  # the line is drawn over
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.44, "0.4 s"),
+        (99, "99.0 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 5 min"),
+        (273_600, "76 h 0 min"),
+        (400_000, "4 d 15 h"),
+        (float("inf"), "?"),
+    ],
+)
+def test_durations_as_people_say_them(seconds, text):
+    assert duration(seconds) == text

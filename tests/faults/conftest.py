@@ -1,0 +1,103 @@
+"""What the tests of the promises share: the ways to evaluate, and processes that must be gone."""
+
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+
+import mmes
+
+WAYS = ("serial", "vectorized", "processes", "futures")
+
+
+class Way:
+    """One way to evaluate, as arguments of `minimize`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def minimize(self, objective, *arguments, **options):
+        if self.name == "vectorized":
+            options |= {"vectorized": True}
+            objective = Rowwise(objective)
+        elif self.name == "processes":
+            options |= {"workers": 2}
+        elif self.name == "futures":
+            with ThreadPoolExecutor(2) as executor:
+                return mmes.minimize(objective, *arguments, workers=executor, **options)
+        return mmes.minimize(objective, *arguments, **options)
+
+
+class Rowwise:
+    def __init__(self, objective):
+        self.objective = objective
+
+    def __call__(self, points):
+        return [self.objective(x) for x in points]
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return Way(request.param)
+
+
+@pytest.fixture
+def no_orphans():
+    """Fail if a worker outlives the test."""
+    before = workers()
+    yield
+    _gone, left = psutil.wait_procs([p for p in workers() if p not in before], timeout=5)
+    assert not left
+
+
+def workers():
+    found = psutil.Process().children(recursive=True)
+    return [p for p in found if "resource_tracker" not in _command(p) and not _is_server(p)]
+
+
+def _command(process):
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _is_server(process):
+    # The fork server itself stays for the next pool; its children are the workers.
+    return "forkserver" in _command(process) and process.ppid() == psutil.Process().pid
+
+
+@pytest.fixture
+def same():
+    def check(one, other):
+        assert np.array_equal(one.x, other.x)
+        assert (one.fun, one.nfev, one.nit) == (other.fun, other.nfev, other.nit)
+        assert (one.sigma, one.seed, one.starts) == (other.sigma, other.seed, other.starts)
+        for name, column in one.history.items():
+            assert np.array_equal(column, other.history[name]), name
+
+    return check
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Start a Python script of its own in the temporary folder."""
+    started = []
+
+    def start(text, **options):
+        file = tmp_path / "script.py"
+        file.write_text(textwrap.dedent(text))
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+        process = subprocess.Popen([sys.executable, str(file)], cwd=tmp_path, **options)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -1,0 +1,478 @@
+"""Promises about checkpoints: rows 11 to 15."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes import checkpoint
+from mmes.errors import CheckpointError, CheckpointWarning
+from mmes.testing import hostile
+
+START = (np.ones(6), 0.5)
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Return the path of a checkpoint without a previous one."""
+    path = tmp_path / "run.mmes"
+    mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=300, checkpoint=path)
+    checkpoint.previous_path(path).unlink(missing_ok=True)
+    return path
+
+
+# Row 11: the disk is full
+
+FILES = ("fsync", "replace")
+
+
+@pytest.mark.parametrize("call", FILES)
+def test_row11_a_full_disk_leaves_the_old_file_and_the_run_goes_on(tmp_path, monkeypatch, call):
+    path = tmp_path / "run.mmes"
+    whole = mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=300)
+    mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=50, checkpoint=path)
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    monkeypatch.setattr(checkpoint.os, call, no_space)
+    with pytest.warns(CheckpointWarning, match="cannot be written .*No space") as said:
+        result = mmes.resume(path, hostile.sphere, max_evaluations=300, checkpoint_generations=2)
+    assert len(said) == 1
+    assert np.array_equal(result.x, whole.x)
+    assert path.read_bytes() == before["run.mmes"]
+    assert set(os.listdir(tmp_path)) <= {"run.mmes", "run.mmes.previous"}
+
+
+def no_space(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_row11_strict_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint.os, "fsync", no_space)
+    with pytest.raises(CheckpointError, match=r"run\.mmes cannot be written: .*No space"):
+        mmes.minimize(
+            hostile.sphere,
+            *START,
+            checkpoint=tmp_path / "run.mmes",
+            checkpoint_generations=1,
+            checkpoint_strict=True,
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_row11_a_real_limit_on_the_size_of_files(script, tmp_path):
+    process = script(
+        """
+        import resource, signal, warnings
+        import numpy as np, mmes
+        from mmes.testing.hostile import sphere
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = mmes.minimize(sphere, np.ones(2000), 0.5, max_evaluations=200,
+                                   checkpoint="run.mmes", checkpoint_generations=2)
+        print(result.nfev, [w.category.__name__ for w in said])
+        """
+    )
+    out, errors = process.communicate(timeout=60)
+    assert out == "200 ['CheckpointWarning']\n", errors
+    assert os.listdir(tmp_path) == ["script.py"]
+
+
+# Row 12: killed while writing
+
+WRITER = """
+    import numpy as np, mmes
+    from mmes.testing.hostile import sphere
+    import sys
+
+    def slow(x):
+        return sphere(x)
+
+    mmes.minimize(slow, np.linspace(-1, 1, 3000), 0.5, seed=5, checkpoint="run.mmes", resume="auto",
+                  checkpoint_generations=1, stagnation_window="off",
+                  callback=lambda p: print(p.generation, flush=True))
+    """
+
+
+def kill_at_random(script, tmp_path, times, rng):
+    """Kill a run that writes after every generation; check what is left each time."""
+    path = tmp_path / "run.mmes"
+    for _ in range(times):
+        process = script(WRITER)
+        process.stdout.readline()  # it has come through a generation
+        time.sleep(rng.uniform(0.0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        said, _ = process.communicate()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CheckpointWarning)
+            state, _ = checkpoint.read(path)
+        last = [int(line) for line in said.split("\n")[:-1] if line]
+        if last:
+            # The callback of a generation comes before its checkpoint: one interval at most is
+            # lost.
+            assert state["generations"] >= last[-1] - 1
+    return state["generations"]
+
+
+def test_row12_a_kill_while_writing_costs_one_interval_at_most(script, tmp_path, same):
+    reached = kill_at_random(script, tmp_path, 5, random.Random(1))
+    continued_equals_uninterrupted(tmp_path, reached, same)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_row12_two_hundred_kills(script, tmp_path, same):
+    reached = kill_at_random(script, tmp_path, 200, random.Random(2))
+    continued_equals_uninterrupted(tmp_path, reached, same)
+
+
+def continued_equals_uninterrupted(tmp_path, reached, same):
+    limits = {"max_generations": reached + 5, "stagnation_window": "off"}
+    whole = mmes.minimize(hostile.sphere, np.linspace(-1, 1, 3000), 0.5, seed=5, **limits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        resumed = mmes.resume(
+            tmp_path / "run.mmes",
+            hostile.sphere,
+            max_generations=reached + 5,
+            checkpoint_generations=1000,
+        )
+    same(resumed, whole)
+
+
+def test_row12_what_a_killed_writer_left_is_written_over(tmp_path):
+    path = tmp_path / "run.mmes"
+    checkpoint.partial_path(path).write_bytes(b"x" * 10_000)
+    checkpoint.write(path, {"n": 1}, {})
+    assert os.listdir(tmp_path) == ["run.mmes"]
+    assert checkpoint.read(path)[0] == {"n": 1}
+
+
+def test_row12_killed_between_the_renamings_the_previous_is_taken(tmp_path, saved):
+    os.rename(saved, checkpoint.previous_path(saved))
+    with pytest.warns(CheckpointWarning, match="is missing; the one before it"):
+        result = mmes.resume(saved, hostile.sphere, max_evaluations=400)
+    assert result.nfev == 400
+
+
+# Row 13: damaged files
+
+
+def loads_right_or_not_at_all(path, data, expected):
+    """Return what became of a damaged file: 'same' or 'corrupt'; anything else raises."""
+    path.write_bytes(data)
+    try:
+        state, arrays = checkpoint.read(path)
+    except mmes.CheckpointCorrupt as error:
+        message = str(error)
+    else:
+        assert fingerprint(state, arrays) == expected
+        return "same"
+    assert str(path) in message
+    return "corrupt"
+
+
+def fingerprint(state, arrays):
+    digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode())
+    for name, array in arrays.items():
+        digest.update(name.encode() + str((array.dtype, array.shape)).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def test_row13_every_flipped_byte_and_every_cut_is_found(saved):
+    data = saved.read_bytes()
+    expected = fingerprint(*checkpoint.read(saved))
+    outcomes = []
+    for place in range(0, len(data), 97):
+        damaged = bytearray(data)
+        damaged[place] ^= 0xFF
+        outcomes.append(loads_right_or_not_at_all(saved, bytes(damaged), expected))
+    for length in range(0, len(data), 4096):
+        assert loads_right_or_not_at_all(saved, data[:length], expected) == "corrupt"
+    assert loads_right_or_not_at_all(saved, data[:-1], expected) == "corrupt"
+    # Only fields that say nothing about the content, such as times, may change unnoticed.
+    assert outcomes.count("corrupt") > 0.8 * len(outcomes)
+
+
+def mutated(data, rng):
+    """Return a damaged copy: bytes changed, cut out, doubled, swapped, or the end cut off."""
+    damaged = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        kind = rng.randrange(6 if len(damaged) > 1024 else 2)
+        at = rng.randrange(len(damaged))
+        length = min(rng.choice((1, 2, 16, 512)), len(damaged) - at)
+        if kind == 0:
+            damaged[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            damaged[at : at + length] = rng.randbytes(length)
+        elif kind == 2:
+            del damaged[at : at + length]
+        elif kind == 3:
+            damaged[at:at] = damaged[at : at + length]
+        elif kind == 4:
+            other = rng.randrange(len(damaged) - length + 1)
+            part = bytes(damaged[at : at + length])
+            damaged[at : at + length] = damaged[other : other + length]
+            damaged[other : other + length] = part
+        else:
+            damaged = damaged[: max(at, 1)]
+    return bytes(damaged)
+
+
+def fuzz(saved, count, seed):
+    rng = random.Random(seed)
+    data = saved.read_bytes()
+    expected = fingerprint(*checkpoint.read(saved))
+    outcomes = [
+        loads_right_or_not_at_all(saved, mutated(data, rng), expected) for _ in range(count)
+    ]
+    assert outcomes.count("corrupt") > 0.5 * count
+    return outcomes
+
+
+def test_row13_five_hundred_mutations(saved):
+    fuzz(saved, 500, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_row13_ten_thousand_mutations(saved):
+    fuzz(saved, 10_000, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_row13_ten_thousand_mutations_fall_back(saved):
+    """With a good one before it, a damaged checkpoint never stops a run."""
+    rng = random.Random(5)
+    data = saved.read_bytes()
+    checkpoint.previous_path(saved).write_bytes(data)
+    expected = fingerprint(*checkpoint.read(saved))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CheckpointWarning)
+        for _ in range(10_000):
+            saved.write_bytes(mutated(data, rng))
+            assert fingerprint(*checkpoint.read(saved)) == expected
+
+
+def test_row13_the_previous_one_is_taken_with_a_warning(tmp_path, same):
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "max_evaluations": 300}
+    mmes.minimize(hostile.sphere, *START, checkpoint=path, checkpoint_generations=3, **options)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.warns(CheckpointWarning, match=r"run\.mmes cannot be used .*corrupt.* is taken"):
+        result = mmes.resume(path, hostile.sphere)
+    same(result, mmes.minimize(hostile.sphere, *START, **options))
+    assert mmes.resume(path, hostile.sphere).nfev == 300  # and the damaged one was replaced
+
+
+def test_row13_when_both_are_damaged_both_are_named(saved):
+    saved.write_bytes(b"nothing of the sort")
+    checkpoint.previous_path(saved).write_bytes(b"")
+    with pytest.raises(mmes.CheckpointCorrupt, match=r"run\.mmes is corrupt.*run\.mmes\.previous"):
+        mmes.resume(saved, hostile.sphere)
+
+
+# Row 14: hostile files
+
+
+class Payload:
+    def __reduce__(self):
+        return (os.mkdir, ("run-by-pickle",))
+
+
+def hostile_file(path, arrays, members, compression=zipfile.ZIP_STORED, state=None):
+    """Write a checkpoint with an honest digest and whatever content."""
+    header = {"format": 1, "library": "0", "state": state or {}, "arrays": arrays}
+    text = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w", compression) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # duplicate names
+        for name, data in members:
+            archive.writestr(name, data)
+        archive.writestr("header.json", text)
+        archive.comment = hashlib.blake2b(text, digest_size=16).hexdigest().encode()
+
+
+def entry(data, name="x", member="0.npy", dtype="<f8", shape=(3,)):
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return {
+        "name": name, "member": member, "dtype": dtype, "shape": list(shape), "blake2b": digest
+    }  # fmt: skip
+
+
+def npy(array, **options):
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+GOOD = npy(np.arange(3.0))
+OBJECT = npy(np.array([Payload()]), allow_pickle=True)
+HUGE = GOOD.replace(b"'shape': (3,), }" + b" " * 12, b"'shape': (3000000000000,), }")
+NEGATIVE = GOOD.replace(b"'shape': (3,), }" + b" ", b"'shape': (-3,), }")
+
+HOSTILE = {
+    "a pickle instead of an array": ([entry(pickle.dumps(Payload()))], pickle.dumps(Payload())),
+    "an array of objects": ([entry(OBJECT, dtype="|O", shape=(1,))], OBJECT),
+    "an array of objects that claims to be numbers": ([entry(OBJECT, shape=(1,))], OBJECT),
+    "an absurd shape": ([entry(GOOD, shape=(10**15,))], GOOD),
+    "an absurd shape in both places": ([entry(HUGE, shape=(3 * 10**12,))], HUGE),
+    "a negative shape": ([entry(NEGATIVE, shape=(-3,))], NEGATIVE),
+    "a shape of words": ([entry(GOOD, shape=("3",))], GOOD),
+    "a shape of truths": ([entry(GOOD, shape=(True,))], GOOD),
+    "a type that is none": ([entry(GOOD, dtype="__import__('os')")], GOOD),
+    "a missing member": ([entry(GOOD, member="7.npy")], GOOD),
+    "a path as a member": ([entry(GOOD, member="../../0.npy")], GOOD),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_row14_hostile_arrays_are_refused(tmp_path, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)
+    arrays, data = HOSTILE[case]
+    hostile_file("bad.mmes", arrays, [("0.npy", data)])
+    with pytest.raises(mmes.CheckpointCorrupt, match=r"bad\.mmes"):
+        checkpoint.read("bad.mmes")
+    assert os.listdir(tmp_path) == ["bad.mmes"]
+
+
+def test_row14_the_cases_are_refused_for_their_own_sake(tmp_path):
+    """The same file with an honest array loads: it is not some slip of the test that is refused."""
+    hostile_file(tmp_path / "good.mmes", [entry(GOOD)], [("0.npy", GOOD)], state={"a": 1})
+    state, arrays = checkpoint.read(tmp_path / "good.mmes")
+    assert state == {"a": 1}
+    assert np.array_equal(arrays["x"], np.arange(3.0))
+
+
+def test_row14_a_zip_bomb_is_not_inflated(tmp_path):
+    bomb = npy(np.zeros(20_000_000))
+    hostile_file(
+        tmp_path / "bad.mmes",
+        [entry(bomb, shape=(20_000_000,))],
+        [("0.npy", bomb)],
+        zipfile.ZIP_DEFLATED,
+    )
+    assert (tmp_path / "bad.mmes").stat().st_size < 300_000
+    with pytest.raises(mmes.CheckpointCorrupt, match="is compressed"):
+        checkpoint.read(tmp_path / "bad.mmes")
+
+
+def test_row14_members_outside_the_list_and_twice_the_same_are_refused(tmp_path):
+    path = tmp_path / "bad.mmes"
+    hostile_file(path, [entry(GOOD)], [("0.npy", GOOD), ("../../evil", b"x")])
+    with pytest.raises(mmes.CheckpointCorrupt, match="were added"):
+        checkpoint.read(path)
+    hostile_file(path, [entry(GOOD)], [("0.npy", GOOD), ("0.npy", GOOD)])
+    with pytest.raises(mmes.CheckpointCorrupt, match="same name"):
+        checkpoint.read(path)
+    assert os.listdir(tmp_path) == ["bad.mmes"]
+
+
+def test_row14_names_of_arrays_are_only_names(tmp_path):
+    path = tmp_path / "odd.mmes"
+    hostile_file(path, [entry(GOOD, name="../../../etc/x")], [("0.npy", GOOD)])
+    assert list(checkpoint.read(path)[1]) == ["../../../etc/x"]
+    assert os.listdir(tmp_path) == ["odd.mmes"]
+
+
+def test_row14_no_pickle_on_the_way_in(saved):
+    code = (
+        "import builtins, sys\n"
+        "import mmes, mmes.checkpoint\n"
+        "import pickle, _pickle\n"
+        "def refuse(*a, **k): raise AssertionError('pickle was used')\n"
+        "for name in ('load', 'loads', 'Unpickler', '_Unpickler'):\n"
+        "    setattr(pickle, name, refuse)\n"
+        f"mmes.checkpoint.read({str(saved)!r})\n"
+        "from mmes.testing.hostile import sphere\n"
+        f"print(mmes.resume({str(saved)!r}, sphere, max_evaluations=350).nfev)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "350\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("search/search/order", lambda a: a + 1_000_000),
+        ("search/search/order", lambda a: -1 - a),
+        ("search/search/order", lambda a: np.append(a[:-1], a[0])),
+        ("search/search/path", lambda a: a[:-1]),
+        ("search/search/archive", lambda a: a[:, :-1]),
+        ("search/search/previous", lambda a: a[:0]),
+        ("search/search/stamps", lambda a: np.append(a, a)),
+        ("search/search/mean", lambda a: a * np.nan),
+    ],
+)
+def test_row14_a_well_made_file_with_a_wrong_state_is_refused(saved, name, change):
+    """The native kernel trusts rows and lengths, so they are checked before it sees them."""
+    state, arrays = checkpoint.read(saved)
+    assert name in arrays
+    arrays[name] = change(arrays[name])
+    checkpoint.write(saved, state, arrays)
+    checkpoint.previous_path(saved).unlink()
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=400)
+
+
+def test_row14_a_missing_entry_is_refused(saved):
+    state, arrays = checkpoint.read(saved)
+    del state["search"]["generation"]
+    checkpoint.write(saved, state, arrays)
+    with pytest.raises(mmes.CheckpointCorrupt, match="KeyError: 'generation'"):
+        mmes.resume(saved, hostile.sphere)
+
+
+# Row 15: other versions
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("checkpoint-*.mmes")), ids=lambda p: p.stem)
+def test_row15_checkpoints_of_every_release_go_on(path, tmp_path):
+    expected = json.loads(path.with_suffix(".json").read_text())
+    result = mmes.resume(
+        path,
+        hostile.sphere,
+        max_evaluations=expected["nfev"],
+        kernel="reference",
+        checkpoint=tmp_path / "new.mmes",
+    )
+    assert result.nfev == expected["nfev"]
+    # A few generations on: other rounding does not grow beyond this.
+    np.testing.assert_allclose(result.fun, expected["fun"], rtol=1e-4)
+    np.testing.assert_allclose(result.x, expected["x"], rtol=1e-4)
+
+
+def test_row15_there_is_a_golden_file_for_every_format():
+    formats = {checkpoint_format(path) for path in GOLDEN.glob("checkpoint-*.mmes")}
+    assert formats == set(range(1, checkpoint.FORMAT + 1))
+
+
+def checkpoint_format(path):
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("header.json"))["format"]
+
+
+def test_row15_a_newer_format_is_refused_with_a_sentence(saved, monkeypatch):
+    state, arrays = checkpoint.read(saved)
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    checkpoint.write(saved, state, arrays)
+    monkeypatch.undo()
+    with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 2.*upgrade mmes"):
+        mmes.resume(saved, hostile.sphere)

@@ -1,0 +1,158 @@
+"""Real engines whose workers die: row 8 of the table. They take a while to start."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import mmes
+from mmes.testing import hostile
+
+START = (np.ones(20), 1.0)
+OPTIONS = {"seed": 1, "max_evaluations": 1000}
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    # Of the engines, not ours.
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@contextlib.contextmanager
+def killing(pids, seconds):
+    """Kill one of the processes that `pids` names, every so many seconds."""
+    over = threading.Event()
+    killed = []
+
+    def work():
+        while not over.wait(seconds):
+            for pid in pids():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    break
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_row08_dask_workers_are_killed_and_nothing_changes(same):
+    distributed = pytest.importorskip("distributed")
+    alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def pids():
+            found = [worker.process.pid for worker in cluster.workers.values() if worker.process]
+            return [pid for pid in found if pid]
+
+        with killing(pids, 1.0) as killed:
+            result = mmes.minimize(hostile.uneven, *START, workers=client, **OPTIONS)
+    assert killed
+    same(result, alone)
+
+
+def test_row08_loky_workers_are_killed_and_nothing_changes(same):
+    loky = pytest.importorskip("loky")
+    options = {"seed": 1, "max_evaluations": 4000}  # longer than its processes take to start
+    alone = mmes.minimize(hostile.sphere, *START, **options)
+
+    def make():
+        return loky.get_reusable_executor(max_workers=2)
+
+    def pids():
+        children = psutil.Process().children(recursive=True)
+        return [p.pid for p in children if "loky.backend.popen_loky" in " ".join(p.cmdline())]
+
+    with killing(pids, 2.5) as killed:
+        result = mmes.minimize(hostile.uneven, *START, workers=make, retries=20, **options)
+    make().shutdown(kill_workers=True)
+    assert killed
+    assert result.retried
+    same(result, alone)
+
+
+def mpiexec():
+    pytest.importorskip("mpi4py")
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        pytest.skip("there is no mpiexec")
+    return found
+
+
+def start_mpi(tmp_path, *arguments):
+    command = [mpiexec(), "-n", "3", sys.executable, "-m", "mpi4py.futures"]
+    return subprocess.Popen(
+        [*command, str(EXAMPLES / "mpi_pool.py"), *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def final_x(out):
+    (line,) = [line for line in out.splitlines() if line.startswith("x ")]
+    return np.frombuffer(bytes.fromhex(line.split()[1]))
+
+
+def test_row08_mpi_evaluates(tmp_path):
+    out, errors = start_mpi(tmp_path).communicate(timeout=200)
+    alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
+    assert np.array_equal(final_x(out), alone.x), errors
+
+
+def test_row08_mpi_loses_a_rank_and_the_job_is_resumed(tmp_path):
+    job = start_mpi(tmp_path, "run.mmes")
+    patience = time.monotonic() + 120
+    while not (tmp_path / "run.mmes").exists():
+        assert time.monotonic() < patience
+        assert job.poll() is None, job.communicate()
+        time.sleep(0.02)
+    ranks = [
+        process
+        for process in psutil.Process(job.pid).children(recursive=True)
+        if "mpi_pool.py" in " ".join(process.cmdline()) and "mpiexec" not in process.name()
+    ]
+    ranks[-1].kill()
+    job.communicate(timeout=60)
+    assert job.returncode != 0  # MPI ends the whole job
+    out, errors = start_mpi(tmp_path, "run.mmes").communicate(timeout=200)
+    alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
+    assert np.array_equal(final_x(out), alone.x), errors
+
+
+@pytest.mark.parametrize("name", ["loky_pool", "dask_cluster"])
+def test_examples_run(tmp_path, name):
+    pytest.importorskip("loky" if "loky" in name else "distributed")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fun:" in done.stdout
+    assert "False" not in done.stdout.splitlines()[-1]

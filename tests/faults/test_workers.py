@@ -1,0 +1,282 @@
+"""Promises about workers that die, hang or cannot be reached: rows 7, 16, 17 and 26."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import mmes
+from mmes.evaluate import pickling
+from mmes.testing import hostile
+
+START = (np.ones(6), 0.5)
+pytestmark = pytest.mark.usefixtures("no_orphans")
+
+
+def plain(**options):
+    return mmes.minimize(hostile.sphere, *START, seed=5, **options)
+
+
+# Row 7: a worker dies
+
+
+@pytest.mark.parametrize("trouble", [hostile.Dies, hostile.Crashes, hostile.Exits])
+def test_row07_a_dead_worker_changes_nothing(tmp_path, trouble, same):
+    objective = trouble(str(tmp_path), at=(0, 13, 14, 40))
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=150, workers=2)
+    same(result, plain(max_evaluations=150))
+    assert result.retried >= 4
+    assert objective.calls >= 150 + 4
+
+
+def test_row07_an_evaluation_that_kills_every_worker_ends_the_run(tmp_path):
+    began = time.monotonic()
+    with pytest.raises(mmes.EvaluationError, match=r"died .* 4 times .* candidate \d") as caught:
+        mmes.minimize(hostile.Dies(str(tmp_path)), *START, seed=5, workers=2)
+    assert time.monotonic() - began < 30
+    assert caught.value.generation == 0
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_row07_or_ranks_the_candidate_last(tmp_path):
+    objective = hostile.Dies(str(tmp_path), at=range(12, 16))
+    result = mmes.minimize(
+        objective, *START, seed=5, workers=1, max_evaluations=50, lost="fail", chunk_size=1
+    )
+    assert result.failed == 1
+    assert result.retried == 3
+    assert result.nfev == 50
+
+
+def test_row07_vectorized_chunks_survive_too(tmp_path, same):
+    objective = hostile.Dies(str(tmp_path), hostile.spheres, at=(3, 5))
+    result = mmes.minimize(
+        objective, *START, seed=5, workers=2, max_evaluations=90, vectorized=True
+    )
+    same(result, plain(max_evaluations=90))
+    assert result.retried > 0
+
+
+def test_row07_an_executor_that_can_be_made_anew_is(tmp_path, same):
+    objective = hostile.Dies(str(tmp_path), at=(11,))
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=40, workers=make_executor)
+    same(result, plain(max_evaluations=40))
+    assert result.retried > 0
+
+
+def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
+    objective = hostile.Dies(str(tmp_path))
+    message = "a function that makes the executor"
+    with make_executor() as executor, pytest.raises(mmes.EvaluationError, match=message):
+        mmes.minimize(objective, *START, seed=5, workers=executor)
+
+
+def make_executor():
+    return ProcessPoolExecutor(2, mp_context=get_context("forkserver"))
+
+
+def test_row07_killed_from_outside_at_any_moment(same):
+    stop = threading.Event()
+
+    def kill_a_worker():
+        while not stop.wait(0.1):
+            for process in psutil.Process().children(recursive=True):
+                if "mmes-worker" in name_of(process) or is_worker(process):
+                    process.kill()
+                    break
+
+    killer = threading.Thread(target=kill_a_worker)
+    killer.start()
+    try:
+        result = mmes.minimize(
+            hostile.uneven, *START, seed=5, max_evaluations=800, workers=2, retries=50
+        )
+    finally:
+        stop.set()
+        killer.join()
+    same(result, plain(max_evaluations=800))
+
+
+def name_of(process):
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def is_worker(process):
+    try:
+        return "forkserver" in " ".join(process.cmdline()) and (
+            process.ppid() != psutil.Process().pid
+        )
+    except psutil.Error:
+        return False
+
+
+# Row 16: objectives that cannot be sent
+
+
+class Holder:
+    def __init__(self):
+        self.settings = {"lock": threading.Lock()}
+
+    def __call__(self, x):
+        return float(x @ x)
+
+    def method(self, x):
+        return float(x @ x)
+
+
+def test_row16_the_part_that_cannot_be_pickled_is_named(tmp_path):
+    lock = threading.Lock()
+
+    def with_lock(x):
+        with lock:
+            return float(x @ x)
+
+    for objective, part in (
+        (Holder(), r"the objective\.settings\['lock'\]"),
+        (Holder().method, r"the objective\.__self__\.settings\['lock'\]"),
+        (with_lock, "its variable 'lock'"),
+    ):
+        with pytest.raises(TypeError, match=f"because {part}.*cannot be pickled.*lock"):
+            mmes.Run(objective, *START, workers=2)  # before anything runs
+
+
+def test_row16_lambdas_work_with_cloudpickle(same):
+    pytest.importorskip("cloudpickle")
+    factor = 1.0
+    result = mmes.minimize(
+        lambda x: factor * hostile.sphere(x), *START, seed=5, max_evaluations=60, workers=2
+    )
+    same(result, plain(max_evaluations=60))
+
+
+def test_row16_without_cloudpickle_the_message_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(pickling, "cloudpickle", None)
+    with pytest.raises(TypeError, match=r"lambda.*pip install cloudpickle"):
+        mmes.Run(lambda x: float(x @ x), *START, workers=2)
+
+
+def test_row16_an_objective_that_the_worker_cannot_load_is_found_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(pickling, "cloudpickle", None)
+    (tmp_path / "only_here.py").write_text("def f(x):\n    return float(x @ x)\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import only_here
+    finally:
+        sys.path.remove(str(tmp_path))
+    with pytest.raises(TypeError, match=r"cannot be loaded in a worker process.*only_here"):
+        mmes.minimize(only_here.f, *START, workers=2)
+
+
+def test_row16_a_script_without_a_guard_is_told_so(script):
+    process = script(
+        """
+        import numpy as np, mmes
+        from mmes.testing.hostile import sphere
+        mmes.minimize(sphere, np.ones(5), 1.0, workers=2, max_evaluations=50)
+        """
+    )
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "if __name__ == '__main__':" in errors.splitlines()[-1]
+
+
+def test_row16_a_script_from_a_pipe_may_use_workers(tmp_path):
+    pytest.importorskip("cloudpickle")
+    code = (
+        "import numpy as np, mmes\n"
+        "def f(x): return float(x @ x)\n"
+        "print(mmes.minimize(f, np.ones(5), 1.0, workers=2, max_evaluations=50).nfev)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-"], input=code, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout == "50\n", done.stderr
+
+
+# Row 17: an evaluation hangs
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+@pytest.mark.parametrize("retries", [0, 1])
+def test_row17_a_hanging_evaluation_is_killed_with_all_it_started(tmp_path, retries):
+    objective = hostile.Hangs(str(tmp_path), at=(4,))
+    began = time.monotonic()
+    result = mmes.minimize(
+        objective,
+        *START,
+        seed=5,
+        max_evaluations=30,
+        workers=2,
+        evaluation_timeout=1,
+        retries=retries,
+        lost="fail",
+    )
+    assert time.monotonic() - began < 5
+    assert result.retried == retries
+    assert result.failed == 1 - retries
+    (notes,) = Path(tmp_path).glob("hanging-*")
+    for process in map(int, notes.read_text().split()):
+        assert not psutil.pid_exists(process) or psutil.Process(process).status() == "zombie"
+
+
+def test_row17_a_hang_that_repeats_raises(tmp_path):
+    objective = hostile.Hangs(str(tmp_path))
+    with pytest.raises(mmes.EvaluationError, match="killed at the time limit 2 times"):
+        mmes.minimize(objective, *START, workers=2, evaluation_timeout=0.3, retries=1)
+
+
+def test_row17_where_nothing_can_be_killed_the_option_is_refused():
+    with pytest.raises(ValueError, match="this process cannot be interrupted; workers=1 takes"):
+        plain(evaluation_timeout=1)
+    with make_executor() as executor, pytest.raises(ValueError, match="cannot be killed"):
+        plain(evaluation_timeout=1, workers=executor)
+
+
+# Row 26, and what workers may be
+
+
+def test_row26_retries_are_counted_apart(tmp_path):
+    objective = hostile.Dies(str(tmp_path), at=(7, 21))
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=61, workers=1, chunk_size=1)
+    assert result.nfev == 61
+    assert result.retried == 2
+    assert objective.calls == 63
+
+
+@pytest.mark.parametrize("workers", [0, -2, True, 1.5, "two", None])
+def test_workers_must_be_a_number_or_an_executor(workers):
+    if workers is None:
+        assert plain(workers=None, max_evaluations=9).nfev == 9
+        return
+    with pytest.raises((TypeError, ValueError), match="workers must be a number of processes"):
+        plain(workers=workers)
+
+
+def test_catch_must_name_exceptions():
+    with pytest.raises(TypeError, match="catch must be a tuple of exception types"):
+        plain(catch=("ValueError",))
+
+
+def test_long_candidates_go_through_shared_memory_or_else_the_pipe(monkeypatch, same):
+    from mmes.evaluate import processes
+
+    options = {"seed": 5, "max_evaluations": 60}
+    start = (np.ones(10_000), 0.5)
+    serial = mmes.minimize(hostile.sphere, *start, **options)
+    same(mmes.minimize(hostile.sphere, *start, workers=2, **options), serial)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(processes, "Slots", full)
+    same(mmes.minimize(hostile.sphere, *start, workers=2, **options), serial)
