@@ -360,10 +360,9 @@ class AskTell:
             # The mean of points on a wall may lie one rounding beyond it.
             mean = np.clip(mean, *bounds)
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
-        made._search.restore(
-            state["search"],
-            {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
-        )
+        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        _check_shapes(made._search.arrays() | {"best_x": made._best_x}, inner | arrays)
+        made._search.restore(state["search"], inner)
         made.generation = state["generation"]
         made.evaluations = state["evaluations"]
         made.failed_evaluations = state["failed_evaluations"]
@@ -510,6 +509,14 @@ def _told_values(values: Any, count: int) -> Vector:
         return as_values(values, count)
     except ValueError as error:
         raise TellError(str(error)) from None
+
+
+def _check_shapes(fresh: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
+    """Raise ValueError if an array has not the shape it began with; empty ones may have grown."""
+    for name, array in fresh.items():
+        ours, theirs = array.shape, stored[name].shape
+        if theirs != ours and (ours[0] > 0 or theirs[1:] != ours[1:]):
+            raise ValueError(f"{name} must have the shape {ours}, not {theirs}")
 
 
 def _largest(array: Vector) -> float:
