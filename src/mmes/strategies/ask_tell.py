@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
 from mmes.errors import TellError
@@ -297,10 +297,9 @@ class AskTell:
             # The mean of points on a wall may lie one rounding beyond it.
             mean = np.clip(mean, *bounds)
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
-        made._search.restore(
-            state["search"],
-            {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
-        )
+        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        _check_shapes(made._search.arrays() | {"best_x": made._best_x}, inner | arrays)
+        made._search.restore(state["search"], inner)
         made.generation = state["generation"]
         made.evaluations = state["evaluations"]
         made.failed_evaluations = state["failed_evaluations"]
@@ -371,6 +370,14 @@ class AskTell:
             if values[best] < self._best_value:
                 return float(values[best]), self._population[best].copy()
         return self._best_value, self._best_x
+
+
+def _check_shapes(fresh: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
+    """Raise ValueError if an array has not the shape it began with; empty ones may have grown."""
+    for name, array in fresh.items():
+        ours, theirs = array.shape, stored[name].shape
+        if theirs != ours and (ours[0] > 0 or theirs[1:] != ours[1:]):
+            raise ValueError(f"{name} must have the shape {ours}, not {theirs}")
 
 
 def _largest(array: Vector) -> float:
