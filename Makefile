@@ -43,6 +43,8 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/suites.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rivals.py cost
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rivals.py peers
 	$(BIN)/python benchmarks/parallel.py
 
 # The paper's tables and figures beside ours, in minutes, with a report; killed, it goes on when started again.

@@ -22,7 +22,7 @@ from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
-from mmes.strategies import MMES
+from mmes.strategies import MMES, RiemannianMMES
 from mmes.version import __version__
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Mixture",
     "Progress",
     "Result",
+    "RiemannianMMES",
     "Run",
     "StopReason",
     "TellError",

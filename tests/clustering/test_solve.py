@@ -41,11 +41,12 @@ def test_medians_of_five_at_a_thousandth(name, value):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["colon", "GLIOMA", "leukemia", "ALLAML", "Prostate-GE"])
 def test_where_beta_is_large_mmes_beats_the_subgradient_method(name):
-    # Multimodal: the median of 20 seeds scatters by a few percent.
+    # Multimodal: over 50 seeds of leukemia the standard deviation of a median of 20 is 4.4 % and
+    # the overall median 2.5 % below the paper's; 15 % above it is four standard deviations off.
     paper = paper_table()[name, 0.01]
     median = np.median([search(name, 0.01, seed).value for seed in range(1, 21)])
     assert median < paper.gsc
-    assert median < 1.03 * paper.mmes
+    assert median < 1.15 * paper.mmes
 
 
 def test_restarts_keep_the_best_and_the_budget():

@@ -14,10 +14,12 @@ from mmes.experiments.charts import (
     convergence,
     observed_targets,
     runtime_distribution,
+    shared_runs,
     typical_curve,
     values_at,
 )
-from mmes.experiments.figures import draw, write_figure
+from mmes.experiments.figures import colours, draw, write_figure
+from mmes.experiments.plan import Objective, Strategy
 
 
 def test_a_trace_is_a_step_function_held_at_its_end():
@@ -72,6 +74,23 @@ def test_runtime_distribution_by_hand():
     assert series.y.tolist() == [0.25, 0.5, 0.75]
 
 
+def test_only_problems_that_every_strategy_ran_are_shared():
+    rival = Strategy("rm-es", "Rm-ES")
+    both = [make_run(1), make_run(1, strategy=rival)]
+    alone = make_run(1, objective=Objective("discus", "Discus"))
+    unfinished = make_run(1, objective=Objective("discus", "Discus"), strategy=rival)
+    outcomes = {run.key: make_outcome() for run in (*both, alone)}
+    assert shared_runs([*both, alone, unfinished], outcomes) == both
+
+
+def test_a_strategy_has_the_same_colour_in_every_picture():
+    x = np.ones(1)
+    one = Chart("a", "A", "x", "y", (Series("MMES", x, x), Series("Rm-ES", x, x)))
+    two = Chart("b", "B", "x", "y", (Series("Rm-ES", x, x), Series("mine", x, x)))
+    assert colours(one)["Rm-ES"] == colours(two)["Rm-ES"]
+    assert len({*colours(one).values(), *colours(two).values()}) == 3
+
+
 def test_observed_targets_span_what_was_seen():
     run = make_run(1)
     targets = observed_targets([run], {run.key: traced([3.0, math.inf, -2.0])}, count=3)
@@ -100,7 +119,7 @@ def test_a_figure_draws_every_curve(chart):
     axes = draw(chart).axes[0]
     assert len(axes.lines) == 3
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["one", "two", "one"]
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["one", "two"]
     assert axes.lines[0].get_color() == axes.lines[2].get_color() != axes.lines[1].get_color()
 
 

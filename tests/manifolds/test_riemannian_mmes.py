@@ -10,7 +10,7 @@ import pytest
 from mmes.clustering import SparseSpectralObjective, load_graph
 from mmes.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel, manifold_from
 from mmes.minimize import minimize
-from mmes.strategies import MMES, RiemannianMMES
+from mmes.strategies import MMES, STRATEGIES, RiemannianMMES
 
 
 def run(es: MMES, f, generations: int) -> MMES:
@@ -249,3 +249,12 @@ class TestMinimize:
         arguments = {"x0": np.eye(50, 4), "sigma0": 1.0, "manifold": self.manifold} | given
         with pytest.raises(error, match=message):
             minimize(objective, max_evaluations=10, **arguments)
+
+    def test_strategies_that_cannot_say_so(self, objective):
+        others = [name for name, kind in STRATEGIES.items() if not kind.on_manifolds]
+        assert others
+        for name in others:
+            with pytest.raises(
+                ValueError, match=f"'{name}' does not search manifolds; 'mmes' does"
+            ):
+                minimize(objective, np.eye(50, 4), 1.0, manifold=self.manifold, strategy=name)

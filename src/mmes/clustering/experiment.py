@@ -245,7 +245,7 @@ def summarise(runs: Iterable[Run]) -> list[Row]:
     return rows
 
 
-_SIGNS = {"mmes_better": "+", "mmes_worse": "-", "no_difference": "=", "": ""}
+_SIGNS = {"mmes_better": "+", "mmes_worse": "-", "no_difference": "=", "": "."}
 _HEADINGS = (
     "set",
     "beta",
@@ -280,7 +280,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _deviation(row.deviation),
         _number(row.median("gsc")),
         _number(paper.gsc) if paper else "",
-        f"{_SIGNS[row.mark]} {_SIGNS[paper.mark] if paper else ''}".strip(),
+        f"{_SIGNS[row.mark]} {_SIGNS[paper.mark if paper else '']}",
         _number(min(smoothed)) if smoothed else "",
         "" if np.isnan(row.evaluations) else f"{row.evaluations / 1000:.0f}k",
     )

@@ -148,6 +148,19 @@ def convergence(
     )
 
 
+def shared_runs(runs: Iterable[Run], outcomes: Mapping[str, Outcome]) -> list[Run]:
+    """Return the finished runs on those problems that every strategy was run on.
+
+    Distributions over different problems cannot be compared.
+    """
+    finished = [run for run in runs if run.key in outcomes]
+    strategies = {run.strategy.label for run in finished}
+    takers: dict[tuple[str, int], set[str]] = {}
+    for run in finished:
+        takers.setdefault((run.objective.label, run.dimension), set()).add(run.strategy.label)
+    return [run for run in finished if takers[run.objective.label, run.dimension] == strategies]
+
+
 def observed_targets(
     runs: Iterable[Run], outcomes: Mapping[str, Outcome], count: int = 51
 ) -> dict[str, Floats]:

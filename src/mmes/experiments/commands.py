@@ -155,6 +155,8 @@ def _guarded(command: Callable[[], int], name: str) -> int:
     """Turn a user's mistake into one sentence and an exit code."""
     try:
         return command()
+    except BrokenPipeError:  # the reader has gone; the program knows what to do then
+        raise
     except (ValueError, TypeError, StoreError, ModuleNotFoundError, OSError) as error:
         print(f"mmes {name}: {error}", file=sys.stderr)
         return USER_ERROR

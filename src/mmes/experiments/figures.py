@@ -19,6 +19,9 @@ PALETTE = (
 )  # fmt: skip
 """Colours of the curves, legible in print and on a light or dark screen."""
 
+KNOWN = ("MMES", "CMA-ES", "sep-CMA", "LM-MA", "LM-CMA", "Rm-ES", "SDA-ES")
+"""Strategies of the paper: the same colour in every picture."""
+
 MARKERS = "osD^vP*XhdpH<"
 
 STYLE: dict[str, Any] = {
@@ -38,8 +41,12 @@ STYLE: dict[str, Any] = {
 
 def colours(chart: Chart) -> dict[str, str]:
     """Return the colour of every name in the legend."""
-    names = dict.fromkeys(series.name for series in chart.series)
-    return dict(zip(names, cycle(PALETTE), strict=False))
+    names = list(dict.fromkeys(series.name for series in chart.series))
+    fixed = {name: PALETTE[KNOWN.index(name)] for name in names if name in KNOWN}
+    # What is left of the palette goes to the others, all of it where no known name takes part.
+    free = PALETTE[len(KNOWN) :] if fixed else PALETTE
+    others = zip((name for name in names if name not in fixed), cycle(free), strict=False)
+    return fixed | dict(others)
 
 
 def _draw(axes: Any, series: Series, colour: str, marker: str, label: str | None) -> None:
@@ -69,11 +76,10 @@ def draw(chart: Chart) -> Any:
         axes = figure.add_subplot()
         palette = colours(chart)
         markers = dict(zip(palette, cycle(MARKERS), strict=False))
-        labelled: set[tuple[str, bool]] = set()
+        labelled: set[str] = set()
         for series in chart.series:
-            entry = (series.name, series.dashed)
-            label = series.name if series.name and entry not in labelled else None
-            labelled.add(entry)
+            label = series.name if series.name and series.name not in labelled else None
+            labelled.add(series.name)
             _draw(axes, series, palette[series.name], markers[series.name], label)
         if chart.x_log:
             axes.set_xscale("log")

@@ -77,7 +77,8 @@ def _work(run: Run, folder: Path, function: Callable[[Run], Outcome]) -> str | N
     try:
         store.write(run, function(run))
     except Exception as error:
-        message = f"{type(error).__name__}: {error}"
+        first_line = str(error).strip().partition("\n")[0]
+        message = f"{type(error).__name__}: {first_line[:300]}"
         store.write_failure(run, message)
         return message
     return None

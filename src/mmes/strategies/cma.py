@@ -30,9 +30,9 @@ from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.record import Recorded
 from mmes.strategies.step_size import Evidence, StepState
 
-# Matrices of n x n numbers at the same time: C, its factor, and two in passing while the factor is
-# made.
-_MATRICES = 4
+# Matrices of n x n numbers at the same time: C, its factor, the inverse of that where there are
+# bounds, and two in passing while the factor is made; the eigen-decomposition has two more.
+_MATRICES = {"cholesky": 5, "eigen": 7}
 
 _OPTIONS = (
     POPULATION_SIZE,
@@ -118,9 +118,10 @@ class CMASearch(Recorded[State]):
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
-        needed = 8 * n * (_MATRICES * n + 2 * candidates + 10)
+        matrices = _MATRICES[options["factor"]]
+        needed = 8 * n * (matrices * n + 2 * candidates + 10)
         if needed > available:
-            fitting = math.isqrt(available // (8 * _MATRICES))
+            fitting = math.isqrt(available // (8 * matrices))
             raise MemoryError(
                 f"CMA-ES keeps n x n matrices: n = {n} needs {in_words(needed)}, but "
                 f"{in_words(available)} are usable, "

@@ -131,6 +131,7 @@ def directed_law(
     seed: int,
     generation: int,
     scale: Vector | None,
+    scale_rows: bool = False,
 ) -> StepLaw:
     """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = archive[rows_k].
 
@@ -140,7 +141,8 @@ def directed_law(
     normals = kernel.normals(draws * used, seed, Stream.MIXTURE_FACTOR, generation)
     factors = normals.reshape(draws, used) * np.sqrt(variances).astype(np.float32)
     every = np.ascontiguousarray(np.broadcast_to(rows, (draws, used)))
-    return StepLaw(math.sqrt(isotropic_variance), every, factors, scale=scale)
+    isotropic = math.sqrt(isotropic_variance)
+    return StepLaw(isotropic, every, factors, scale=scale, scale_rows=scale_rows)
 
 
 def reducing(kernel: Kernel) -> ReducingKernel:

@@ -81,6 +81,7 @@ class State:
 class RmSearch(Recorded[State]):
     """Rm-ES: y ~ N(0, (1-c)^m I + c sum_i (1-c)^(m-i) P_i P_i'), P_m the newest path."""
 
+    label: ClassVar[str] = "Rm-ES"
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = True
 
@@ -106,7 +107,7 @@ class RmSearch(Recorded[State]):
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         stored = options.get("archive_size", 1)
-        return planned_vectors("Rm-ES", n, options, available, doubles=3, singles=stored)
+        return planned_vectors(cls.label, n, options, available, doubles=3, singles=stored)
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""
@@ -169,6 +170,7 @@ class RmSearch(Recorded[State]):
 class R1Search(RmSearch):
     """R1-ES: y ~ N(0, (1-c) I + c p p'), Rm-ES with the current path as its only one."""
 
+    label: ClassVar[str] = "R1-ES"
     options: ClassVar = _RANK_ONE_OPTIONS
 
 

@@ -57,6 +57,9 @@ class State:
     step         s, F        state of the generalised one-fifth success rule
     scale                    one scale a variable; None stands for ones
     ===========  ==========  ==================================================
+
+    Directions live in the coordinates of the noise, so that their scalar products do not depend on
+    the units of the variables; the scale comes last: x = m + sigma scale .* y.
     """
 
     mean: Vector
@@ -112,6 +115,7 @@ class SDASearch(Recorded[State]):
             self._seed,
             generation,
             state.scale,
+            scale_rows=True,
         )
         self._kernel.sample(
             population,
@@ -136,6 +140,8 @@ class SDASearch(Recorded[State]):
         self._kernel.recombine(
             population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain, None
         )
+        if state.scale is not None:
+            u /= state.scale
         # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;
         #               t = u.q_i / q_i.q_i;
         #               u <- (u - t q_i) / sqrt(1 + t^2).

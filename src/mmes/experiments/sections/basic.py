@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mmes.experiments import paper
-from mmes.experiments.charts import Chart, Series, convergence, runtime_distribution
+from mmes.experiments.charts import Chart, Series, convergence, runtime_distribution, shared_runs
 from mmes.experiments.plan import Objective, Run, Strategy
 from mmes.experiments.sections.section import Findings, Material, Protocol, Section
 from mmes.experiments.sections.setting import (
@@ -95,14 +95,15 @@ def present_1000(material: Material) -> Findings:
         places=published.rows,
     )
     charts = convergence_charts(material, "basic-1000")
+    shared = shared_runs(material.runs, material.outcomes)
     ecdf = runtime_distribution(
-        material.runs,
-        material.outcomes,
-        name="basic-1000-ecdf",
-        title="Runtime distribution, n = 1000",
+        shared, material.outcomes, name="basic-1000-ecdf", title="Runtime distribution, n = 1000"
     )
-    notes = ("Each strategy's distribution is over the problems on which it was run.",)
-    return Findings((table,), (ecdf, *charts) if ecdf.series else tuple(charts), notes)
+    if not ecdf.series:
+        return Findings((table,), tuple(charts))
+    problems = ", ".join(dict.fromkeys(run.objective.label for run in shared))
+    notes = (f"The runtime distribution is over what every strategy was run on: {problems}.",)
+    return Findings((table,), (ecdf, *charts), notes)
 
 
 BASIC_1000 = Section(
@@ -161,7 +162,6 @@ def _growth(data: Comparison, published: paper.PublishedTable) -> Chart:
         dimensions = [n for name, n in published.rows if name == problem]
         printed = [published.cells[problem, n, "MMES"].median or np.nan for n in dimensions]
         x = np.array(dimensions, dtype=np.float64)
-        series.append(Series(problem, x, np.array(printed), kind="points", dashed=True))
         ours = {
             n: quantile([cost(o) for _, o in data.finished((problem, n), "MMES")], 0.5)
             for n in dimensions
@@ -170,6 +170,7 @@ def _growth(data: Comparison, published: paper.PublishedTable) -> Chart:
         if ours:
             points = np.array(list(ours), dtype=np.float64), np.array(list(ours.values()))
             series.append(Series(problem, *points, kind="points"))
+        series.append(Series(problem, x, np.array(printed), kind="points", dashed=True))
     return Chart(
         "scalability-mmes",
         "MMES: evaluations against dimension",
