@@ -88,6 +88,8 @@ class Result:
             if f.name in ("history", "options", "reason"):
                 continue
             value = getattr(self, f.name)
+            if value is None:
+                continue
             if isinstance(value, np.ndarray):
                 value = np.array2string(value, threshold=6, edgeitems=2, precision=6)
             lines.append(f"{f.name:>{width}}: {value}")
