@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.errors import CheckpointCorrupt, CheckpointError
 from mmes.manifolds import manifold_from
-from mmes.observe import History
+from mmes.observe import COLUMNS, History
 from mmes.run_options import RUN_OPTIONS
 from mmes.strategies import get_strategy
 
@@ -114,6 +114,8 @@ def adopt(run: Run, state: dict[str, Any]) -> None:
 
 def _take_over(run: Run, state: dict[str, Any]) -> None:
     arrays = state["arrays"]
+    if arrays["history"].shape[1:] != (len(COLUMNS),):
+        raise ValueError(f"the history has the shape {arrays['history'].shape}")
     run.seed = run._options["seed"] = state["seed"]
     run.notes = dict(state["notes"])
     run._start = state["start"]
@@ -123,6 +125,8 @@ def _take_over(run: Run, state: dict[str, Any]) -> None:
     run._history = History.restored(state["history"], np.array(arrays["history"]))
     if state["best_value"] is not None:
         run._best = float(state["best_value"]), np.array(arrays["best_x"], dtype=np.float64)
+    if run._from.x0 is not None and run._from.x0.size != arrays["search/best_x"].size:
+        raise ValueError(f"x0 has {run._from.x0.size} entries")
     inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
     run._es = run._strategy_type.from_state(
         state["search"] | {"arrays": inner},

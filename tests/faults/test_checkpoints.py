@@ -20,6 +20,7 @@ import pytest
 import mmes
 from mmes import checkpoint
 from mmes.errors import CheckpointError, CheckpointWarning
+from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)
@@ -430,6 +431,21 @@ def test_row14_a_well_made_file_with_a_wrong_state_is_refused(saved, name, chang
     checkpoint.previous_path(saved).unlink()
     with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
         mmes.resume(saved, hostile.sphere, max_evaluations=400)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_row14_no_strategy_takes_arrays_that_are_too_short(tmp_path, strategy):
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "max_evaluations": 300, "strategy": strategy}
+    mmes.minimize(hostile.sphere, *START, checkpoint=path, **options)
+    state, arrays = checkpoint.read(path)
+    fresh = STRATEGIES[strategy](*START, seed=5)._search.arrays()
+    fixed = [f"search/search/{name}" for name, array in fresh.items() if array.shape[0]]
+    for name in [*fixed, "search/best_x", "x0"]:
+        checkpoint.write(path, state, arrays | {name: arrays[name][:-1]})
+        checkpoint.previous_path(path).unlink()
+        with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+            mmes.resume(path, hostile.sphere, max_evaluations=400)
 
 
 def test_row14_a_missing_entry_is_refused(saved):

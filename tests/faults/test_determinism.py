@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
 
 START = (np.linspace(-1, 1, 40), 0.5)
@@ -65,6 +66,15 @@ def test_row19_resuming_at_any_point_gives_the_same(tmp_path, options, workers, 
     same(mmes.resume(path, hostile.sphere, max_evaluations=700), whole)
     if "restarts" in options:
         assert whole.starts >= 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_row19_every_strategy_is_resumed(tmp_path, strategy, same):
+    path = tmp_path / "run.mmes"
+    options = {"seed": 11, "strategy": strategy}
+    whole = mmes.minimize(hostile.sphere, *START, max_evaluations=600, **options)
+    mmes.minimize(hostile.sphere, *START, max_evaluations=250, checkpoint=path, **options)
+    same(mmes.resume(path, hostile.sphere, max_evaluations=600), whole)
 
 
 def test_row19_resuming_a_finished_run_gives_its_result_again(tmp_path, same):

@@ -5,6 +5,7 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
+from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)
@@ -82,6 +83,14 @@ def test_row03_a_run_of_failures_ends(way, value):
     assert result.nit == 10
     assert np.array_equal(result.x, START[0])
     assert not result.success
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_row03_every_strategy_ends_where_nothing_has_a_value(strategy):
+    result = mmes.minimize(hostile.Returns(np.nan), *START, seed=5, strategy=strategy)
+    assert result.reason is mmes.StopReason.ALL_FAILED
+    assert result.sigma == START[1]  # the state is unchanged
 
 
 def test_row04_minus_infinity_is_taken_and_ends_the_run(way):

@@ -72,7 +72,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
         if target in names():
             raise Mistake(str(error)) from error
         raise Mistake(
-            f"{error} 'mmes problems' lists them; a function of yours is written as "
+            f"{error}; 'mmes problems' does too; a function of yours is written as "
             "file.py:function or package.module:function"
         ) from error
     return objective

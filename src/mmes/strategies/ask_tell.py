@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import threading
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
 from mmes.errors import TellError
-from mmes.evaluate.outcome import as_values
 from mmes.kernels import Box, choose_kernel
 from mmes.kernels.protocol import BoxTreatment
 from mmes.manifolds import Manifold, manifold_from
 from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
-from mmes.randomness import SEED_LIMIT, fresh_seed
+from mmes.randomness import fresh_seed
 from mmes.start import (
     checked_bounds,
     checked_inside,
@@ -29,72 +26,12 @@ from mmes.start import (
     claimed_size,
 )
 from mmes.stopping import Stagnation, StopReason
+from mmes.strategies.bookkeeping import Buffers, OneAtATime, Pending, told_values
+from mmes.strategies.common_options import COMMON_OPTIONS
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA, rank
 
 FAILURES_IN_A_ROW = 10
-
-COMMON_OPTIONS = (
-    Option(
-        "seed",
-        int,
-        "Seed of all random numbers; None takes a fresh one, which the result records.",
-        default_text="fresh",
-        low=0,
-        high=SEED_LIMIT - 1,
-    ),
-    Option(
-        "bounds_handling",
-        str,
-        "How candidates are brought into the bounds: clipped onto the wall, or reflected at it.",
-        default="clip",
-        choices=("clip", "reflect"),
-    ),
-    Option(
-        "sigma_min",
-        float,
-        "Stop when the mutation strength falls to this.",
-        default_text="1e-20 sigma0",
-        low=0,
-    ),
-    Option(
-        "sigma_max",
-        float,
-        "Stop when the mutation strength grows to this.",
-        default_text="1e20 sigma0",
-        low=0,
-        low_open=True,
-    ),
-    Option(
-        "stagnation_window",
-        int,
-        "Generations over which the best value must improve; 'off' never stops for stagnation.",
-        default_text="n, at least 200",
-        low=1,
-        choices=("off",),
-    ),
-    Option(
-        "stagnation_tolerance",
-        float,
-        "Relative improvement a generation below which a run counts as stagnated.",
-        default=1e-8,
-        low=0,
-    ),
-    Option(
-        "kernel",
-        str,
-        "Native (C++) or reference (numpy) kernel; 'auto' takes the best there is.",
-        default="auto",
-        choices=("auto", "native", "reference"),
-    ),
-    Option(
-        "threads",
-        int,
-        "Threads of the native kernel; no result depends on it.",
-        default_text="1, or all cores for large generations",
-        low=1,
-    ),
-)
 
 
 class AskTell:
@@ -176,10 +113,10 @@ class AskTell:
         self._stagnation = (
             None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
         )
-        self._buffers = _Buffers()
+        self._buffers = Buffers()
         self._population: Vector | None = None
-        self._pending: _Pending | None = None  # while values come in parts
-        self._alone = _OneAtATime()
+        self._pending: Pending | None = None  # while values come in parts
+        self._alone = OneAtATime()
 
     # What a user reads
 
@@ -260,11 +197,11 @@ class AskTell:
                 )
             count = self._population.shape[0]
             if index is None and self._pending is None:
-                self._complete(self._population, _told_values(values, count))
+                self._complete(self._population, told_values(values, count))
                 return
-            pending = self._pending or _Pending(count)
+            pending = self._pending or Pending(count)
             rows = pending.checked_rows(index)
-            pending.take(rows, _told_values(values, rows.size))
+            pending.take(rows, told_values(values, rows.size))
             self._pending = pending
             if pending.complete:
                 self._complete(self._population, pending.values)
@@ -360,10 +297,9 @@ class AskTell:
             # The mean of points on a wall may lie one rounding beyond it.
             mean = np.clip(mean, *bounds)
         made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
-        made._search.restore(
-            state["search"],
-            {name[7:]: array for name, array in arrays.items() if name.startswith("search/")},
-        )
+        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        _check_shapes(made._search.arrays() | {"best_x": made._best_x}, inner | arrays)
+        made._search.restore(state["search"], inner)
         made.generation = state["generation"]
         made.evaluations = state["evaluations"]
         made.failed_evaluations = state["failed_evaluations"]
@@ -436,80 +372,12 @@ class AskTell:
         return self._best_value, self._best_x
 
 
-class _Pending:
-    """The values of a generation that come in parts."""
-
-    def __init__(self, count: int):
-        self.values: Vector = np.full(count, math.nan)
-        self._told = np.zeros(count, dtype=bool)
-
-    @property
-    def complete(self) -> bool:
-        return bool(self._told.all())
-
-    def take(self, rows: NDArray[np.intp], values: Vector) -> None:
-        self.values[rows] = values
-        self._told[rows] = True
-
-    def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
-        count = self._told.size
-        rows = np.arange(count) if index is None else np.atleast_1d(np.asarray(index))
-        if rows.size == 0:
-            return rows.astype(np.intp)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise TellError(f"index must list rows as integers, not {index!r}")
-        if rows.min() < 0 or rows.max() >= count:
-            raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
-        if np.unique(rows).size != rows.size:
-            raise TellError(f"index names a row twice: {index!r}")
-        again = self._told[rows]
-        if again.any():
-            raise TellError(f"row {int(rows[again.argmax()])} was told before")
-        return rows
-
-
-class _OneAtATime:
-    """Lets one thread in; a second one is told so instead of being kept waiting."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is using this optimizer: give each its own")
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
-
-
-class _Buffers:
-    """Memory for populations, used again as soon as nobody else holds it.
-
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
-    must not change.
-    """
-
-    def __init__(self) -> None:
-        self._held: list[Vector] = []
-
-    def take(self, rows: int, columns: int) -> Vector:
-        for buffer in self._held:
-            # Three references: this list, the loop variable and the call's argument.
-            if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
-                return buffer
-        # The first generation's, with its extra row, goes before another is made: its shape will
-        # not come again, and the memory planned is that of one population.
-        buffer = None
-        self._held = [held for held in self._held if held.shape == (rows, columns)][-1:]
-        self._held.append(np.empty((rows, columns)))
-        return self._held[-1]
-
-
-def _told_values(values: Any, count: int) -> Vector:
-    try:
-        return as_values(values, count)
-    except ValueError as error:
-        raise TellError(str(error)) from None
+def _check_shapes(fresh: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
+    """Raise ValueError if an array has not the shape it began with; empty ones may have grown."""
+    for name, array in fresh.items():
+        ours, theirs = array.shape, stored[name].shape
+        if theirs != ours and (ours[0] > 0 or theirs[1:] != ours[1:]):
+            raise ValueError(f"{name} must have the shape {ours}, not {theirs}")
 
 
 def _largest(array: Vector) -> float:

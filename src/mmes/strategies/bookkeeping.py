@@ -1,0 +1,96 @@
+"""Small parts of the ask/tell shell: values in parts, one caller at a time, population memory."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmes.errors import TellError
+from mmes.evaluate.outcome import as_values
+from mmes.strategies.protocol import Vector
+
+
+class Pending:
+    """The values of a generation that come in parts."""
+
+    def __init__(self, count: int):
+        self.values: Vector = np.full(count, math.nan)
+        self._told = np.zeros(count, dtype=bool)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was told."""
+        return bool(self._told.all())
+
+    def take(self, rows: NDArray[np.intp], values: Vector) -> None:
+        """Enter the values of some rows."""
+        self.values[rows] = values
+        self._told[rows] = True
+
+    def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
+        """Return the rows that an index names (all, if None); TellError if it is wrong."""
+        count = self._told.size
+        rows = np.arange(count) if index is None else np.atleast_1d(np.asarray(index))
+        if rows.size == 0:
+            return rows.astype(np.intp)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            raise TellError(f"index must list rows as integers, not {index!r}")
+        if rows.min() < 0 or rows.max() >= count:
+            raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
+        if np.unique(rows).size != rows.size:
+            raise TellError(f"index names a row twice: {index!r}")
+        again = self._told[rows]
+        if again.any():
+            raise TellError(f"row {int(rows[again.argmax()])} was told before")
+        return rows
+
+
+class OneAtATime:
+    """Lets one thread in; a second one is told so instead of being kept waiting."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("another thread is using this optimizer: give each its own")
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+
+
+class Buffers:
+    """Memory for populations, used again as soon as nobody else holds it.
+
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
+    must not change.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Vector] = []
+
+    def take(self, rows: int, columns: int) -> Vector:
+        """Return memory for a population that nobody else holds."""
+        for buffer in self._held:
+            # Three references: this list, the loop variable and the call's argument.
+            if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
+                return buffer
+        # The first generation's, with its extra row, goes before another is made: its shape will
+        # not come again, and the memory planned is that of one population.
+        buffer = None
+        self._held = [held for held in self._held if held.shape == (rows, columns)][-1:]
+        self._held.append(np.empty((rows, columns)))
+        return self._held[-1]
+
+
+def told_values(values: Any, count: int) -> Vector:
+    """Return told values through the one door; a wrong number of them is a TellError."""
+    try:
+        return as_values(values, count)
+    except ValueError as error:
+        raise TellError(str(error)) from None
