@@ -50,12 +50,19 @@ class StopReason(Enum):
         return self in (StopReason.TARGET_REACHED, StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
 
 
+# If the typical value of a generation moves by this share between the quarters of a window, the
+# search is under way.
+MOVEMENT = 1e-3
+
+
 class Stagnation:
     """Tells when the best value improved too little over a window of generations.
 
     With b the best value now and b_old the one `window` generations ago, the run stagnates when
     b_old - b is 0 or less than `tolerance` * window * abs(b): a mean relative improvement below the
-    tolerance a generation.
+    tolerance a generation. That is the paper's rule. One thing is asked besides: the values of the
+    generations must stand still too. After a lucky start the best value may stand for thousands of
+    generations while a strategy learns the problem's scales, and those of its generations move.
 
     Parameters
     ----------
@@ -70,11 +77,14 @@ class Stagnation:
         self.tolerance = tolerance
         # Only improvements are kept: (generation, best value from that generation on).
         self._improvements: deque[tuple[int, float]] = deque()
+        # The best value within each generation of the window.
+        self._recent: deque[float] = deque(maxlen=window)
         self._generation = 0
 
-    def observe(self, generation: int, best: float) -> None:
-        """Take note of the best value so far at the end of a generation."""
+    def observe(self, generation: int, best: float, generation_best: float) -> None:
+        """Take note of the best value so far, and of that of the generation that ends."""
         self._generation = generation
+        self._recent.append(generation_best)
         if not self._improvements or best < self._improvements[-1][1]:
             self._improvements.append((generation, best))
         limit = generation - self.window
@@ -83,20 +93,30 @@ class Stagnation:
 
     @property
     def stagnated(self) -> bool:
-        """Whether the window is full and the improvement over it too small."""
+        """Whether the window is full, and the best value and the generations stand still."""
         if not self._improvements:
             return False
         since, old = self._improvements[0]
         if self._generation - since < self.window or not np.isfinite(old):
             return False
         best = self._improvements[-1][1]
-        return old == best or old - best < self.tolerance * self.window * abs(best)
+        still = old == best or old - best < self.tolerance * self.window * abs(best)
+        return still and not self._generations_move()
 
-    def array(self) -> NDArray[Any]:
-        """Return the state as an array of lines (generation, best)."""
-        return np.array(self._improvements, dtype=np.float64).reshape(-1, 2)
+    def _generations_move(self) -> bool:
+        recent = np.array(self._recent)
+        if recent.size < 4 or not np.isfinite(recent).all():
+            return False
+        typical = [float(np.median(part)) for part in np.array_split(recent, 4)]
+        return max(typical) - min(typical) > MOVEMENT * abs(typical[-1])
 
-    def restore(self, generation: int, lines: NDArray[Any]) -> None:
-        """Take over the state that `array` returned."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state: lines (generation, best), and the best of the recent generations."""
+        lines = np.array(self._improvements, dtype=np.float64).reshape(-1, 2)
+        return {"improvements": lines, "recent": np.array(self._recent, dtype=np.float64)}
+
+    def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over the state that `arrays` returned."""
         self._generation = generation
-        self._improvements = deque((int(g), float(best)) for g, best in lines)
+        self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
+        self._recent = deque(map(float, arrays.get("recent", ())), maxlen=self.window)

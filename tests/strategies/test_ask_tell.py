@@ -378,9 +378,26 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
 
 
-def test_stagnation_rule() -> None:
-    """b_old - b < tolerance * window * |b| over the window, or no change at all."""
-    for values, expected in (
+def stagnated(values: list[float], generation_bests: list[float] | None = None) -> bool:
+    """Return the verdict of the rule, of one that saw it all and of one restored in between."""
+    verdicts = []
+    for restored_at in (None, len(values) // 2):
+        rule = Stagnation(window=10, tolerance=1e-8)
+        for generation, value in enumerate(values):
+            seen = value if generation_bests is None else generation_bests[generation]
+            rule.observe(generation, value, seen)
+            if generation == restored_at:
+                twin = Stagnation(window=10, tolerance=1e-8)
+                twin.restore(generation, rule.arrays())
+                rule = twin
+        verdicts.append(rule.stagnated)
+    assert verdicts[0] == verdicts[1]
+    return verdicts[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
         ([1.0] * 12, True),
         ([0.0] * 12, True),
         ([1.0] * 9, False),
@@ -388,14 +405,20 @@ def test_stagnation_rule() -> None:
         ([1.0 - 1e-9 * g for g in range(12)], True),
         ([-1.0 - 1e-9 * g for g in range(12)], True),
         ([10.0 ** (-g) for g in range(12)], False),
-    ):
-        rule = Stagnation(window=10, tolerance=1e-8)
-        for generation, value in enumerate(values):
-            rule.observe(generation, value)
-        assert rule.stagnated is expected, values
-        twin = Stagnation(window=10, tolerance=1e-8)
-        twin.restore(len(values) - 1, rule.array())
-        assert twin.stagnated is expected
+    ],
+)
+def test_stagnation_rule(values: list[float], expected: bool) -> None:
+    """b_old - b < tolerance * window * |b| over the window, or no change at all."""
+    assert stagnated(values) is expected
+
+
+def test_a_lucky_start_is_no_stagnation() -> None:
+    best = [1.0] * 30
+    assert not stagnated(best, [100.0 * 0.97**g for g in range(30)])
+    assert not stagnated(best, [100.0 * 1.03**g for g in range(30)])
+    assert stagnated(best, [100.0] * 30)
+    assert stagnated(best, [100.0 * (1 - 1e-5) ** g for g in range(30)])
+    assert stagnated(best, [math.inf] * 30)
 
 
 def test_two_threads_on_one_optimizer_are_told_so() -> None:

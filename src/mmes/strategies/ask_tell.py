@@ -259,7 +259,7 @@ class AskTell:
         if self.box is not None:
             arrays["lower"], arrays["upper"] = self.box.lower, self.box.upper
         if self._stagnation is not None:
-            arrays["improvements"] = self._stagnation.array()
+            arrays |= self._stagnation.arrays()
         return {
             "strategy": self.name,
             "manifold": None if self.manifold is None else self.manifold.description(),
@@ -309,7 +309,7 @@ class AskTell:
         made._best_value = state["best_value"]
         made._best_x = np.array(arrays["best_x"], dtype=np.float64)
         if made._stagnation is not None:
-            made._stagnation.restore(made.generation, arrays["improvements"])
+            made._stagnation.restore(made.generation, arrays)
         return made
 
     # Inner works
@@ -360,7 +360,7 @@ class AskTell:
         self.evaluations += values.size
         self._population = self._pending = None
         if self._stagnation is not None:
-            self._stagnation.observe(self.generation, self._best_value)
+            self._stagnation.observe(self.generation, self._best_value, float(ranked[best]))
 
     def _with_pending(self) -> tuple[float, Vector]:
         """Return the best value and point, those of a generation still being told included."""
