@@ -108,7 +108,8 @@ class Stagnation:
         if recent.size < 4 or not np.isfinite(recent).all():
             return False
         typical = [float(np.median(part)) for part in np.array_split(recent, 4)]
-        return max(typical) - min(typical) > MOVEMENT * abs(typical[-1])
+        share = max(MOVEMENT, self.tolerance * self.window)
+        return max(typical) - min(typical) > share * abs(typical[-1])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state: lines (generation, best), and the best of the recent generations."""
