@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -38,16 +39,18 @@ def main() -> int:
             check=True,
         )
         environment = os.environ | {
-            "PYTHONPATH": folder,
+            "PYTHONPATH": os.pathsep.join([folder, sysconfig.get_path("purelib")]),
             "LD_PRELOAD": f"{runtime_library('libasan.so')} {runtime_library('libubsan.so')}",
             # Python itself leaks at exit by design, and threads of BLAS are not ours to judge.
             "ASAN_OPTIONS": "detect_leaks=0",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         }
+        # -S: without the hook of an editable install, which would win over the path.
+        python = [sys.executable, "-S"]
         tests = [str(ROOT / test) for test in TESTS]
         check = f"import mmes._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
-        subprocess.run([sys.executable, "-c", check], check=True, env=environment, cwd=folder)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        subprocess.run([*python, "-c", check], check=True, env=environment, cwd=folder)
+        command = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
         return subprocess.run(command, env=environment, cwd=folder, check=False).returncode
 
 
