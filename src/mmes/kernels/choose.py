@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
-from mmes.errors import KernelWarning
+from mmes.errors import KernelWarning, warn_user
 from mmes.kernels.reference import ReferenceKernel
 
 if TYPE_CHECKING:
@@ -23,11 +22,10 @@ def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
         return NativeKernel(threads)
     if name == "native":
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
-    warnings.warn(
+    warn_user(
         f"the native kernel cannot be loaded ({problem}); "
         "the numpy reference is used, which is many times slower",
         KernelWarning,
-        stacklevel=2,
     )
     return ReferenceKernel()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.errors import ReducedArchiveWarning
+from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.manifolds import Manifold
 from mmes.memory import in_words
 from mmes.strategies.ask_tell import AskTell
@@ -75,12 +74,11 @@ class MMESSearch:
             return options, needed
         fitting = max(available - population - vectors, 0) // (4 * n)
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
-            warnings.warn(
+            warn_user(
                 f"the default archive of m = {wanted} directions of {n} variables takes "
                 f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: "
                 f"m is reduced to {fitting}",
                 ReducedArchiveWarning,
-                stacklevel=2,
             )
             reduced = options | {"archive_size": int(fitting)}
             return reduced, population + vectors + 4 * n * fitting
