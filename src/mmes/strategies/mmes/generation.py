@@ -94,7 +94,7 @@ def update(
     # Average: W <- (1 - c_sigma) W + sqrt(c_sigma (2 - c_sigma) mu_eff) (2 L - 1).
     state.success = paired_test.smoothed(state.success, share, p.mu_eff, p.c_s)
     # Strength: sigma <- sigma exp((Phi(W) - 1 + alpha_z) / d_sigma).
-    # N.B. with the new W; the pseudo-code's old W costs about 11 % more evaluations on Cigar.
+    # N.B. with the new W, where the pseudo-code has the old one: so the published figures come out.
     growth = paired_test.growth(state.success, p.significance, p.damping)
     state.sigma = bounded_sigma(state.sigma * growth)
     state.previous = best
