@@ -49,7 +49,7 @@ bench: $(VENV)/.installed
 
 # The paper's tables and figures beside ours, in minutes, with a report; killed, it goes on when started again.
 reproduce: $(VENV)/.installed
-	$(BIN)/python -m mmes.experiments reproduce --quick
+	$(BIN)/python -m mmes reproduce --quick
 
 clean:
 	rm -rf $(VENV) build dist out

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from mmes.clustering import Protocol, SparseSpectralObjective, load_graph, sparse_basis
+from mmes.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
 from mmes.manifolds import Grassmann
 
 EVALUATIONS = 300_000
@@ -18,9 +18,9 @@ EVALUATIONS = 300_000
 def main() -> None:
     graph = load_graph("orlraws10P")
     laplacian, manifold = graph.laplacian(), Grassmann(graph.n_samples, graph.n_clusters)
-    protocol = Protocol(max_evaluations=EVALUATIONS, restarts="budget")
+    settings = SearchSettings(max_evaluations=EVALUATIONS, restarts="budget")
     wall, processor = time.perf_counter(), time.process_time()
-    solution = sparse_basis(laplacian, graph.n_clusters, 0.01, seed=1, protocol=protocol)
+    solution = sparse_basis(laplacian, graph.n_clusters, 0.01, seed=1, settings=settings)
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     each = 1e6 * processor / solution.evaluations
     print(f"{graph.name} on {manifold}: f = {solution.value:.6g}")

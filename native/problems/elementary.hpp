@@ -2,7 +2,7 @@
 // The polynomials come from coefficients.py; arguments are reduced as each comment says.
 #pragma once
 
-#include "lanes.hpp"
+#include "registers.hpp"
 
 namespace mmes::problems::MMES_LEVEL {
 

@@ -1,4 +1,4 @@
-// mmes.problems._native: checks the arrays, chooses the SIMD level, releases the interpreter lock.
+// mmes.problems._compiled: checks the arrays, chooses the SIMD level, releases the interpreter lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -147,7 +147,7 @@ Values evaluate_rows(Array<double, 2> points, int kind, Array<double, 1> coeffic
 
 }  // namespace
 
-NB_MODULE(_native, m) {
+NB_MODULE(_compiled, m) {
     m.doc() = "Fast evaluation of the problems; mmes.problems.functions and .composition are the readable version.";
     m.def("evaluate", &evaluate, nb::arg("points"), nb::arg("parts"), nb::arg("weights"), nb::arg("variables"),
           nb::arg("coefficients"), nb::arg("matrices"), nb::arg("level") = "",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.clustering import Protocol, SparseSpectralObjective, load_graph, sparse_basis
-from mmes.clustering.published import paper_betas, paper_table
-from mmes.clustering.solve import PAPER_PROTOCOL
+from mmes.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
+from mmes.clustering.solve import PAPER_SETTINGS
+from mmes.experiments.paper import load
 
 
-def search(name: str, beta: float, seed: int, protocol: Protocol = PAPER_PROTOCOL):
+def search(name: str, beta: float, seed: int, settings: SearchSettings = PAPER_SETTINGS):
     graph = load_graph(name)
-    return sparse_basis(graph.laplacian(), graph.n_clusters, beta, seed=seed, protocol=protocol)
+    return sparse_basis(graph.laplacian(), graph.n_clusters, beta, seed=seed, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,21 @@ def test_medians_of_five_at_a_thousandth(name, value):
 def test_where_beta_is_large_mmes_beats_the_subgradient_method(name):
     # Multimodal: over 50 seeds of leukemia the standard deviation of a median of 20 is 4.4 % and
     # the overall median 2.5 % below the paper's; 15 % above it is four standard deviations off.
-    paper = paper_table()[name, 0.01]
+    (paper,) = [row for row in load("ssc")["data_sets"][name] if row["beta"] == 0.01]
     median = np.median([search(name, 0.01, seed).value for seed in range(1, 21)])
-    assert median < paper.gsc
-    assert median < 1.15 * paper.mmes
+    assert median < paper["GSC"]
+    assert median < 1.15 * paper["MMES"]
 
 
 def test_restarts_keep_the_best_and_the_budget():
     one, three = (
-        search("colon", 0.01, 3, Protocol(max_evaluations=3_000, restarts=r)) for r in (0, 2)
+        search("colon", 0.01, 3, SearchSettings(max_evaluations=3_000, restarts=r)) for r in (0, 2)
     )
     assert (one.searches, three.searches) == (1, 3)
     assert three.value <= one.value
     assert three.evaluations == 9_000
     spent = search(
-        "colon", 0.01, 3, Protocol(min_sigma=0.1, max_evaluations=3_000, restarts="budget")
+        "colon", 0.01, 3, SearchSettings(min_sigma=0.1, max_evaluations=3_000, restarts="budget")
     )
     assert spent.searches > 1
     assert spent.evaluations == 3_000
@@ -66,18 +66,8 @@ def test_restarts_keep_the_best_and_the_budget():
 def test_the_spectral_start_stays_near_with_short_steps():
     graph = load_graph("GLIOMA")
     basis = np.linalg.eigh(graph.laplacian())[1][:, :4]
-    solution = search("GLIOMA", 0.0, 1, Protocol(init="spectral", max_evaluations=200))
+    solution = search("GLIOMA", 0.0, 1, SearchSettings(init="spectral", max_evaluations=200))
     expected = np.linalg.eigvalsh(graph.laplacian())[:4].sum()
     assert solution.value == pytest.approx(expected, rel=1e-12)  # the start is the optimum
     overlap = np.linalg.svd(basis.T @ solution.basis, compute_uv=False)
     assert overlap.min() > 1 - 1e-6
-
-
-def test_the_paper_s_table():
-    table = paper_table()
-    assert len(table) == 18 * 7
-    assert paper_betas() == [0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001]
-    assert (table["colon", 0.01].mmes, table["colon", 0.01].gsc) == (0.533337, 0.614039)
-    marks = [cell.mark for cell in table.values()]
-    counts = {mark: marks.count(mark) for mark in set(marks)}
-    assert counts == {"mmes_better": 82, "mmes_worse": 28, "no_difference": 16}

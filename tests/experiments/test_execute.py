@@ -8,10 +8,10 @@ import pytest
 import mmes
 from mmes import problems
 from mmes.experiments.execute import perform, starting_point
-from mmes.experiments.plan import Objective, Run, Strategy
+from mmes.experiments.plan import Objective, Strategy, Trial
 
 
-def make(**changes) -> Run:
+def make(**changes) -> Trial:
     fields = {
         "strategy": Strategy("mmes", "MMES", (("mixing", 2),)),
         "objective": Objective("sphere"),
@@ -19,7 +19,7 @@ def make(**changes) -> Run:
         "seed": 5,
         "max_evaluations": 20_000,
     }
-    return Run(**(fields | changes))
+    return Trial(**(fields | changes))
 
 
 def test_a_run_is_what_minimize_gives():

@@ -67,3 +67,14 @@ def test_unknown_names_are_answered_with_the_known_ones():
         paper.table("cec2019")
     with pytest.raises(ValueError, match="runtime"):
         paper.load("nothing")
+
+
+def test_the_clustering_table():
+    data = paper.load("ssc")
+    rows = {(name, row["beta"]): row for name, rows in data["data_sets"].items() for row in rows}
+    assert len(rows) == 18 * 7
+    assert data["betas"] == [0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001]
+    assert (rows["colon", 0.01]["MMES"], rows["colon", 0.01]["GSC"]) == (0.533337, 0.614039)
+    marks = [row["mark"] for row in rows.values()]
+    counts = {mark: marks.count(mark) for mark in set(marks)}
+    assert counts == {"mmes_better": 82, "mmes_worse": 28, "no_difference": 16}

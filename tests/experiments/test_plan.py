@@ -10,8 +10,8 @@ from mmes.experiments.plan import (
     Objective,
     Plan,
     PlanError,
-    Run,
     Strategy,
+    Trial,
     plan_from,
     read_plan,
     unique,
@@ -58,7 +58,7 @@ def test_a_plan_in_toml(plan_file):
     assert len({run.key for run in runs}) == len(runs)
 
 
-def run_with(**changes) -> Run:
+def run_with(**changes) -> Trial:
     fields = {
         "strategy": Strategy("mmes"),
         "objective": Objective("cigar"),
@@ -66,7 +66,7 @@ def run_with(**changes) -> Run:
         "seed": 1,
         "max_evaluations": 1000,
     }
-    return Run(**(fields | changes))
+    return Trial(**(fields | changes))
 
 
 @pytest.mark.parametrize(
@@ -194,3 +194,14 @@ def test_broken_files_are_named(tmp_path):
     (tmp_path / "bad.toml").write_text("name = ")
     with pytest.raises(PlanError, match=r"bad\.toml is not valid TOML"):
         read_plan(tmp_path / "bad.toml")
+
+
+def test_unique_keeps_the_first_of_each_in_order():
+    first, second = run_with(seed=1), run_with(seed=2)
+    assert unique([first, second, first]) == (first, second)
+
+
+def test_a_problem_with_its_own_dimension_needs_none_in_the_plan():
+    plan = plan_from({"problems": ["lsgo2013/f13", "sphere"], "dimensions": 7, "seeds": 1,
+                      "max_evaluations": 10})  # fmt: skip
+    assert [run.dimension for run in plan.runs()] == [905, 7]

@@ -19,7 +19,7 @@ from mmes.experiments.reproduce import (
     measurement_of,
     reproduce_section,
 )
-from mmes.experiments.sections import SECTIONS, Material, Protocol, accuracy, variants
+from mmes.experiments.sections import SECTIONS, Extent, Material, accuracy, variants
 from mmes.experiments.store import Store
 from mmes.strategies import get_strategy
 
@@ -27,10 +27,10 @@ EVERY = pytest.mark.parametrize("name", SECTIONS)
 
 
 @EVERY
-@pytest.mark.parametrize("protocol", Protocol)
-def test_every_section_shows_something_with_nothing_run(name, protocol):
+@pytest.mark.parametrize("extent", Extent)
+def test_every_section_shows_something_with_nothing_run(name, extent):
     section = SECTIONS[name]
-    findings = section.present(Material(protocol, section.runs(protocol), {}))
+    findings = section.present(Material(extent, section.runs(extent), {}))
     for table in findings.tables:
         assert to_text(table)
 
@@ -39,9 +39,9 @@ def test_every_section_shows_something_with_nothing_run(name, protocol):
 def test_every_section_shows_its_runs(name):
     """With every quick run finished there are numbers, curves and no run without its cell."""
     section = SECTIONS[name]
-    runs = section.runs(Protocol.QUICK)
+    runs = section.runs(Extent.QUICK)
     outcomes = {run.key: make_outcome(run.seed, evaluations=1000 + run.seed) for run in runs}
-    findings = section.present(Material(Protocol.QUICK, runs, outcomes))
+    findings = section.present(Material(Extent.QUICK, runs, outcomes))
     if not runs:
         return
     lines = [line for table in findings.tables for line in table.lines]
@@ -52,15 +52,15 @@ def test_every_section_shows_its_runs(name):
 
 @EVERY
 def test_full_is_at_least_as_much_as_quick(name):
-    quick, full = (SECTIONS[name].runs(protocol) for protocol in Protocol)
+    quick, full = (SECTIONS[name].runs(extent) for extent in Extent)
     assert len(full) >= len(quick)
 
 
 @EVERY
 def test_options_of_the_plans_are_options_of_the_strategies(name):
     run_options = {"restarts"}
-    for protocol in Protocol:
-        for run in SECTIONS[name].runs(protocol):
+    for extent in Extent:
+        for run in SECTIONS[name].runs(extent):
             if run.objective.name.startswith("clustering/"):
                 continue
             known = {option.name for option in get_strategy(run.strategy.name).option_table()}
@@ -68,9 +68,7 @@ def test_options_of_the_plans_are_options_of_the_strategies(name):
 
 
 def test_the_published_protocol_of_the_1000_dimensional_table():
-    runs = [
-        r for r in SECTIONS["basic"].plan(Protocol.FULL) if r.strategy.label != "LM-CMA, fitted"
-    ]
+    runs = [r for r in SECTIONS["basic"].plan(Extent.FULL) if r.strategy.label != "LM-CMA, fitted"]
     assert len(runs) == 10 * 7 * 20
     assert {(r.objective.label, r.dimension) for r in runs} == set(paper.table("basic_1000d").rows)
     assert {r.strategy.label for r in runs} == set(paper.table("basic_1000d").algorithms)
@@ -81,7 +79,7 @@ def test_the_published_protocol_of_the_1000_dimensional_table():
 
 @pytest.mark.parametrize(("suite", "count"), [("cec2010", 20), ("cec2013", 15)])
 def test_the_published_protocol_of_the_suites(suite, count):
-    runs = [r for r in SECTIONS[suite].plan(Protocol.FULL) if r.strategy.label == "MMES"]
+    runs = [r for r in SECTIONS[suite].plan(Extent.FULL) if r.strategy.label == "MMES"]
     assert len(runs) == count * 25
     assert {(r.max_evaluations, r.bounds, r.start, r.sigma0) for r in runs} == {
         (3_000_000, "clip", None, None)
@@ -90,13 +88,13 @@ def test_the_published_protocol_of_the_suites(suite, count):
 
 
 def test_ackley_of_2013_is_the_plain_one():
-    names = {r.objective.name for r in SECTIONS["cec2013"].plan(Protocol.FULL)}
+    names = {r.objective.name for r in SECTIONS["cec2013"].plan(Extent.FULL)}
     assert {"lsgo2013/f3-plain", "lsgo2013/f6-plain", "lsgo2013/f10-plain"} <= names
     assert "lsgo2013/f3" not in names
 
 
 def test_missing_strategies_are_named_and_left_out():
-    run = SECTIONS["noise"].plan(Protocol.QUICK)[0]
+    run = SECTIONS["noise"].plan(Extent.QUICK)[0]
     strange = run.__class__(Strategy("no-such", "NoSuch"), run.objective, 10, 1, 100)
     assert missing_pieces([run, strange]) == ["there is no strategy 'no-such' (NoSuch) here"]
 
@@ -115,16 +113,16 @@ def test_a_section_from_run_to_table(tmp_path, monkeypatch):
         variants.pairs_of(["Cigar"], variants.NOISES), dimension=20, count=2, max_evaluations=30_000
     )
     section = section.__class__(
-        section.name, section.title, section.text, section.present, lambda protocol: small
+        section.name, section.title, section.text, section.present, lambda extent: small
     )
-    report, findings = reproduce_section(section, Protocol.QUICK, tmp_path, effort)
+    report, findings = reproduce_section(section, Extent.QUICK, tmp_path, effort)
     assert report is not None
     assert (report.finished, report.failed) == (3, {})
     cells = findings.tables[0].lines[0].cells
     assert all(cell.summary is not None and cell.successes == 1 for cell in cells.values())
     names = {path.name for path in (tmp_path / "noise").iterdir()}
     assert {"noise.csv", "noise.tex", "noise-cigar-20.png", "noise-cigar-20.svg"} <= names
-    again, _ = reproduce_section(section, Protocol.QUICK, tmp_path, effort)
+    again, _ = reproduce_section(section, Extent.QUICK, tmp_path, effort)
     assert again is not None
     assert (again.finished, again.skipped) == (0, 3)
     assert len(Store(tmp_path / "runs").rows()) == 3
@@ -150,8 +148,8 @@ def test_measurements_are_kept(tmp_path):
     section = SECTIONS["accuracy"]
     counted = []
 
-    def measure(protocol):
-        counted.append(protocol)
+    def measure(extent):
+        counted.append(extent)
         return {
             "strengths": [2],
             "NV": [[1.0]],
@@ -164,10 +162,10 @@ def test_measurements_are_kept(tmp_path):
         section.name, section.title, section.text, section.present, measure=measure
     )
     for _ in range(2):
-        measurement_of(section, Protocol.QUICK, tmp_path, make=True)
-    assert counted == [Protocol.QUICK]
+        measurement_of(section, Extent.QUICK, tmp_path, make=True)
+    assert counted == [Extent.QUICK]
     assert json.loads((tmp_path / "accuracy" / "measurement-quick.json").read_text())["NV"] == [
         [1.0]
     ]
-    findings = section.present(material_of(section, Protocol.QUICK, tmp_path))
+    findings = section.present(material_of(section, Extent.QUICK, tmp_path))
     assert findings.tables[0].lines[0].cells["SME_4"].paper == pytest.approx(69.66 / 2.04)

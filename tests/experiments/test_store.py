@@ -9,8 +9,9 @@ import polars
 import pytest
 from pretended import make_outcome, make_run
 
+from mmes.experiments.objectives import named_file
 from mmes.experiments.statistics import first_hits
-from mmes.experiments.store import Store, StoreError, _portable, thin, write_atomically
+from mmes.experiments.store import Store, StoreError, thin, write_atomically
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -117,4 +118,4 @@ def test_short_traces_are_kept_whole():
 def test_the_name_of_a_suites_function_is_kept_whole(tmp_path) -> None:
     """f4 of 2010 and f4 of 2013 are different problems; only a user's file loses its folder."""
     for name, kept in (("lsgo2010/f4", "lsgo2010/f4"), (f"{tmp_path}/mine.py:f", "mine.py:f")):
-        assert _portable(name) == kept
+        assert named_file(name)[1] == kept

@@ -17,7 +17,7 @@ from pretended import make_outcome, make_run  # noqa: E402
 
 from mmes.experiments.plan import Objective, Strategy  # noqa: E402
 from mmes.experiments.reproduce import Laboratory  # noqa: E402
-from mmes.experiments.sections import SECTIONS, Protocol  # noqa: E402
+from mmes.experiments.sections import SECTIONS, Extent  # noqa: E402
 from mmes.experiments.store import Store  # noqa: E402
 
 NASTY = "</script><b>Rm & ES"
@@ -48,7 +48,7 @@ def reproduction_folder(tmp_path) -> Path:
     Laboratory(folder, "reproduction", {"protocol": "quick", "sections": names}).save()
     store = Store(folder / "runs")
     for name in names:
-        for run in SECTIONS[name].runs(Protocol.QUICK):
+        for run in SECTIONS[name].runs(Extent.QUICK):
             store.write(run, make_outcome(run.seed, evaluations=200_000 + run.seed))
     return folder
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 from mmes.cli.arguments import Parser
 from mmes.cli.status import INTERRUPTED, OK, TERMINATED, USER_MISTAKE, Mistake, mistake_of, say
@@ -40,16 +39,60 @@ exit codes:
   3 the objective failed    4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
 """
 
-_OWN = {
-    "run": "mmes.cli.run:run",
-    "resume": "mmes.cli.run:resume",
-    "problems": "mmes.cli.problems:problems",
-    "doctor": "mmes.cli.doctor:doctor",
-}
-_MOUNTED = {
-    "bench": ("mmes.experiments.commands:bench", "bench"),
-    "reproduce": ("mmes.experiments.commands:reproduce", "bench"),
-    "report": ("mmes.experiments.commands:report", "report"),
+
+# Each command is imported when it is called, so that `mmes --help` does not wait for numpy.
+
+
+def _run(argv: list[str]) -> int:
+    from mmes.cli.run import run
+
+    return run(argv)
+
+
+def _resume(argv: list[str]) -> int:
+    from mmes.cli.run import resume
+
+    return resume(argv)
+
+
+def _problems(argv: list[str]) -> int:
+    from mmes.cli.problems import problems
+
+    return problems(argv)
+
+
+def _doctor(argv: list[str]) -> int:
+    from mmes.cli.doctor import doctor
+
+    return doctor(argv)
+
+
+def _bench(argv: list[str]) -> int:
+    from mmes.cli.laboratory import bench
+
+    return bench(argv)
+
+
+def _reproduce(argv: list[str]) -> int:
+    from mmes.cli.laboratory import reproduce
+
+    return reproduce(argv)
+
+
+def _report(argv: list[str]) -> int:
+    from mmes.cli.laboratory import report
+
+    return report(argv)
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "run": _run,
+    "resume": _resume,
+    "problems": _problems,
+    "doctor": _doctor,
+    "bench": _bench,
+    "reproduce": _reproduce,
+    "report": _report,
 }
 
 
@@ -83,28 +126,10 @@ def _dispatch(arguments: list[str]) -> int:
         print(DESCRIPTION)
         return USER_MISTAKE
     command, rest = arguments[0], arguments[1:]
-    if command in _OWN:
-        return _load(_OWN[command])(rest)
-    if command in _MOUNTED:
-        return _mounted(command)(rest)
+    if command in COMMANDS:
+        return COMMANDS[command](rest)
     top = Parser(prog="mmes", description=DESCRIPTION, epilog=EPILOG, usage="mmes COMMAND ...")
     top.add_argument("--version", action="version", version=f"mmes {__version__}")
     top.add_argument("command", nargs="?", help="what to do: see above")
     top.parsed([command])  # answers --help and --version, and refuses unknown flags
-    raise mistake_of(command, [*_OWN, *_MOUNTED], "command")
-
-
-def _load(place: str) -> Callable[[list[str]], int]:
-    module, function = place.split(":")
-    return getattr(import_module(module), function)
-
-
-def _mounted(command: str) -> Callable[[list[str]], int]:
-    place, extra = _MOUNTED[command]
-    try:
-        return _load(place)
-    except ImportError as error:
-        raise Mistake(
-            f"'mmes {command}' is not available here ({error}); install it with: "
-            f'pip install "mmes[{extra}]"'
-        ) from error
+    raise mistake_of(command, COMMANDS, "command")

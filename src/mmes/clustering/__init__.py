@@ -16,14 +16,14 @@ from mmes.clustering.graphs import (
     paper_affinity,
 )
 from mmes.clustering.objective import SparseSpectralObjective
-from mmes.clustering.solve import Protocol, Solution, sparse_basis
+from mmes.clustering.solve import SearchSettings, Solution, sparse_basis
 
 if TYPE_CHECKING:
     from mmes.clustering.estimator import SparseSpectralClustering
 
 __all__ = [
     "Graph",
-    "Protocol",
+    "SearchSettings",
     "Solution",
     "SparseSpectralClustering",
     "SparseSpectralObjective",

@@ -26,7 +26,7 @@ from mmes.clustering.graphs import (
     paper_affinity,
 )
 from mmes.clustering.objective import Array
-from mmes.clustering.solve import Protocol, sparse_basis
+from mmes.clustering.solve import SearchSettings, sparse_basis
 
 AFFINITIES = ("nearest_neighbors", "paper", "rbf", "precomputed")
 
@@ -157,7 +157,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
             self.n_clusters,
             self.beta,
             seed=int(random.randint(np.iinfo(np.int32).max)),
-            protocol=Protocol(
+            settings=SearchSettings(
                 init=self.init,
                 restarts=self.restarts,
                 max_evaluations=self.max_evaluations,
@@ -190,7 +190,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
                 return samples.copy()
 
     def _check_parameters(self) -> None:
-        """Say what is wrong with a parameter; those of the search are checked by `Protocol`."""
+        """Refuse a wrong parameter; those of the search are checked by `SearchSettings`."""
         if self.affinity not in AFFINITIES:
             raise ValueError(f"affinity is {self.affinity!r}; it must be one of {AFFINITIES}")
         for name, kind, low, text in (

@@ -19,7 +19,7 @@ FIRST_SIGMA = {"random": 1.0, "spectral": 0.01}
 
 
 @dataclass(frozen=True)
-class Protocol:
+class SearchSettings:
     """How a search is done. The defaults are the paper's experiment.
 
     Attributes
@@ -62,7 +62,7 @@ def _is_integer(value: object, low: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
 
-PAPER_PROTOCOL = Protocol()
+PAPER_SETTINGS = SearchSettings()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def sparse_basis(
     beta: float,
     *,
     seed: int,
-    protocol: Protocol = PAPER_PROTOCOL,
+    settings: SearchSettings = PAPER_SETTINGS,
 ) -> Solution:
     """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces.
 
@@ -107,34 +107,34 @@ def sparse_basis(
         Weight of the sparsity.
     seed : int
         Seed of the random start and of the search; restarts take seeds derived from it.
-    protocol : Protocol
+    settings : SearchSettings
         How to search; the paper's experiment when not given.
     """
     objective = SparseSpectralObjective(laplacian, beta)
     manifold = Grassmann(len(objective.laplacian), n_clusters)
-    spend_all = protocol.restarts == "budget"
+    spend_all = settings.restarts == "budget"
     searches = evaluations = 0
     best = None
     while True:
         search_seed = seed if searches == 0 else child_seed(seed, searches)
-        left = protocol.max_evaluations - evaluations if spend_all else protocol.max_evaluations
+        left = settings.max_evaluations - evaluations if spend_all else settings.max_evaluations
         result = minimize(
             objective,
-            _start(objective.laplacian, manifold, protocol.init, search_seed),
-            FIRST_SIGMA[protocol.init],
+            _start(objective.laplacian, manifold, settings.init, search_seed),
+            FIRST_SIGMA[settings.init],
             manifold=manifold,
             vectorized=True,
             seed=search_seed,
             max_evaluations=left,
-            sigma_min=protocol.min_sigma,
-            mirrored=protocol.mirrored,
+            sigma_min=settings.min_sigma,
+            mirrored=settings.mirrored,
             stagnation_window="off",
         )
         searches, evaluations = searches + 1, evaluations + result.nfev
         if best is None or result.fun < best.fun:
             best = result
-        spent = evaluations >= protocol.max_evaluations
-        if spent if spend_all else searches > int(protocol.restarts):
+        spent = evaluations >= settings.max_evaluations
+        if spent if spend_all else searches > int(settings.restarts):
             return Solution(best.x, best.fun, evaluations, searches)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 
 from mmes import problems
-from mmes.experiments.clustering import METHODS, PREFIX, data_sets, is_clustering
-from mmes.experiments.objectives import is_function
-from mmes.experiments.plan import Run
+from mmes.experiments.objectives import has_clustering_graph, is_clustering, is_function
+from mmes.experiments.plan import Trial
+from mmes.experiments.subspace_runs import METHODS
 from mmes.strategies import get_strategy
 
 
@@ -28,12 +28,12 @@ def problem_names() -> frozenset[str]:
     return frozenset(problems.names())
 
 
-def _missing_piece(run: Run) -> str | None:
+def _missing_piece(run: Trial) -> str | None:
     strategy, problem = run.strategy, run.objective
-    if is_clustering(run):
+    if is_clustering(problem.name):
         there = strategy.name in METHODS
-        known = problem.name.removeprefix(PREFIX) in data_sets()
-        name = problem.name  # one sentence a data set, not one a beta
+        known = has_clustering_graph(problem.name)
+        name = problem.name  # one sentence per data set, not one per beta
     else:
         there = has_strategy(strategy.name)
         known = is_function(problem.name) or problem.name in problem_names()
@@ -43,7 +43,7 @@ def _missing_piece(run: Run) -> str | None:
     return None if known else f"there is no problem {name} here"
 
 
-def missing_pieces(runs: Iterable[Run]) -> list[str]:
+def missing_pieces(runs: Iterable[Trial]) -> list[str]:
     """Return one sentence for every strategy and problem of the runs that is not there."""
     found = (_missing_piece(run) for run in runs)
     return list(dict.fromkeys(sentence for sentence in found if sentence))

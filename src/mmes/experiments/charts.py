@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Trial
 from mmes.experiments.statistics import Floats, ecdf, first_hits
-from mmes.experiments.store import Outcome
+from mmes.experiments.store import TrialResult
 
 GRID = 160
 """Points of an averaged convergence curve."""
@@ -79,12 +79,12 @@ def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) ->
     return values[np.maximum(place, 0)]
 
 
-def typical_curve(outcomes: Sequence[Outcome], trace: str = "trace_best") -> Series:
+def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") -> Series:
     """Return the median over runs of a trace, with quartiles as its band.
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
+    outcomes : sequence of TrialResult
         Runs of one strategy on one problem.
     trace : str
         ``"trace_best"`` or ``"trace_sigma"``.
@@ -100,9 +100,9 @@ def typical_curve(outcomes: Sequence[Outcome], trace: str = "trace_best") -> Ser
 
 
 def _by_strategy(
-    runs: Iterable[Run], outcomes: Mapping[str, Outcome]
-) -> dict[str, list[tuple[Run, Outcome]]]:
-    found: dict[str, list[tuple[Run, Outcome]]] = {}
+    runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]
+) -> dict[str, list[tuple[Trial, TrialResult]]]:
+    found: dict[str, list[tuple[Trial, TrialResult]]] = {}
     for run in runs:
         if run.key in outcomes and outcomes[run.key].trace_evaluations.size:
             found.setdefault(run.strategy.label, []).append((run, outcomes[run.key]))
@@ -110,8 +110,8 @@ def _by_strategy(
 
 
 def convergence(
-    runs: Iterable[Run],
-    outcomes: Mapping[str, Outcome],
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
     *,
     name: str,
     title: str,
@@ -134,6 +134,8 @@ def convergence(
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():
         curve = typical_curve([outcome for _, outcome in found], trace)
+        if np.isnan(curve.y).all():  # a method without a step size
+            continue
         shown = (labels or {}).get(label, label)
         series.append(Series(shown, curve.x, curve.y, curve.low, curve.high))
     what = "best value" if trace == "trace_best" else "step size σ"
@@ -148,7 +150,7 @@ def convergence(
     )
 
 
-def shared_runs(runs: Iterable[Run], outcomes: Mapping[str, Outcome]) -> list[Run]:
+def shared_runs(runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]) -> list[Trial]:
     """Return the finished runs on those problems that every strategy was run on.
 
     Distributions over different problems cannot be compared.
@@ -162,7 +164,7 @@ def shared_runs(runs: Iterable[Run], outcomes: Mapping[str, Outcome]) -> list[Ru
 
 
 def observed_targets(
-    runs: Iterable[Run], outcomes: Mapping[str, Outcome], count: int = 51
+    runs: Iterable[Trial], outcomes: Mapping[str, TrialResult], count: int = 51
 ) -> dict[str, Floats]:
     """Return targets for problems whose minimum is unknown: quantiles of all values passed."""
     passed: dict[str, list[Floats]] = {}
@@ -179,8 +181,8 @@ def observed_targets(
 
 
 def runtime_distribution(
-    runs: Iterable[Run],
-    outcomes: Mapping[str, Outcome],
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
     *,
     name: str,
     title: str,

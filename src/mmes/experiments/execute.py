@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mmes.experiments.clustering import is_clustering, perform_clustering
-from mmes.experiments.objectives import resolve
-from mmes.experiments.plan import Run
-from mmes.experiments.store import Outcome, thin
+from mmes.experiments.objectives import is_clustering, resolve
+from mmes.experiments.plan import Trial
+from mmes.experiments.store import TrialResult, thin
+from mmes.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
 
@@ -37,7 +37,7 @@ class Timed:
         return values
 
 
-def starting_point(run: Run, problem: Problem) -> tuple[Vector, float]:
+def starting_point(run: Trial, problem: Problem) -> tuple[Vector, float]:
     """Return the start point, uniform by the run's seed, and the initial step size."""
     rng = np.random.default_rng([run.seed, START_STREAM])
     if run.start is None:
@@ -59,10 +59,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def perform(run: Run) -> Outcome:
+def perform(run: Trial) -> TrialResult:
     """Carry out one run and return what it gave."""
-    if is_clustering(run):
-        return perform_clustering(run, versions())
+    if is_clustering(run.objective.name):
+        return perform_over_subspaces(run, versions())
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     x0, sigma0 = starting_point(run, problem)
     objective = Timed(problem.batch)
@@ -90,7 +90,7 @@ def perform(run: Run) -> Outcome:
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     evaluations, best = result.history["evaluations"], result.history["best"]
     kept = thin(evaluations, best)
-    return Outcome(
+    return TrialResult(
         best=result.fun,
         evaluations=result.nfev,
         generations=result.nit,

@@ -14,12 +14,46 @@ from typing import Any
 import numpy as np
 
 from mmes import problems
+from mmes.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
 from mmes.problems.problem import Problem, Vector
+
+CLUSTERING = "clustering/"
+"""``clustering/NAME`` is sparse spectral clustering of a data set, ``clustering/FILE.mat`` of a
+MATLAB file of the collection that the data sets come from."""
 
 
 def is_function(name: str) -> bool:
     """Whether the name stands for a user's function: ``file.py:f`` or ``package.module:f``."""
     return ":" in name
+
+
+def is_clustering(name: str) -> bool:
+    """Whether the name stands for sparse spectral clustering, a problem over subspaces."""
+    return name.startswith(CLUSTERING)
+
+
+def has_clustering_graph(name: str) -> bool:
+    """Whether the data of a clustering problem are there."""
+    data = name.removeprefix(CLUSTERING)
+    return Path(data).is_file() if data.endswith(".mat") else data in dataset_names()
+
+
+def load_clustering_graph(name: str) -> Graph:
+    """Return the graph of a clustering problem."""
+    data = name.removeprefix(CLUSTERING)
+    return graph_from_mat(data) if data.endswith(".mat") else load_graph(data)
+
+
+@cache
+def fixed_dimension(name: str) -> int | None:
+    """Return the number of variables of a problem that has its own, None where n is free."""
+    if is_clustering(name):
+        if not has_clustering_graph(name):
+            return None
+        graph = load_clustering_graph(name)
+        return graph.n_samples * graph.n_clusters
+    known = {entry.name: entry.dimension for entry in problems.entries()}
+    return known.get(name)
 
 
 @cache
@@ -28,18 +62,28 @@ def _digest(path: Path, _stamp: tuple[int, int]) -> str:
 
 
 def fingerprint(name: str) -> str:
-    """Return what identifies a problem: its name; for a function in a file, also its content.
+    """Return what identifies a problem: its name; where it names a file, also its content.
 
     The folder of the file is left out, so that the same file on another machine counts as the same.
     """
-    where, _, function = name.rpartition(":")
-    if not where.endswith(".py"):
+    file, short = named_file(name)
+    if file is None:
         return name
-    path = Path(where)
-    if not path.is_file():
-        raise ValueError(f"problem {name}: there is no file {where}")
-    status = path.stat()
-    return f"{path.name}:{function}#{_digest(path, (status.st_mtime_ns, status.st_size))}"
+    if not file.is_file():
+        raise ValueError(f"problem {name}: there is no file {file}")
+    status = file.stat()
+    return f"{short}#{_digest(file, (status.st_mtime_ns, status.st_size))}"
+
+
+def named_file(name: str) -> tuple[Path | None, str]:
+    """Return the file in a problem's name, if there is one, and the name without its folder."""
+    where, _, function = name.rpartition(":")
+    if where.endswith(".py"):
+        return Path(where), f"{Path(where).name}:{function}"
+    if is_clustering(name) and name.endswith(".mat"):
+        path = Path(name.removeprefix(CLUSTERING))
+        return path, f"{CLUSTERING}{path.name}"
+    return None, name
 
 
 def load_function(name: str) -> Callable[..., Any]:
@@ -112,8 +156,7 @@ def resolve(
     if is_function(name):
         return _from_function(name, dimension, options or {})
     settings = dict(options or {})
-    fixed = {entry.name for entry in problems.entries() if entry.dimension is not None}
-    if name not in fixed:
+    if fixed_dimension(name) is None:
         settings["dimension"] = dimension
     if name.startswith("rotated_"):
         settings.setdefault("seed", seed)

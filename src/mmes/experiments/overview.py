@@ -12,10 +12,10 @@ from mmes.experiments.charts import (
     observed_targets,
     runtime_distribution,
 )
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Trial
 from mmes.experiments.sections.section import Findings
 from mmes.experiments.statistics import expected_running_time
-from mmes.experiments.store import Outcome
+from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import (
     Cell,
     Comparison,
@@ -30,12 +30,12 @@ from mmes.experiments.tables import (
 HIGHEST_TARGET = 100.0
 
 
-def overview(runs: Sequence[Run], outcomes: Mapping[str, Outcome], chosen: str) -> Findings:
+def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen: str) -> Findings:
     """Return what can be said of any set of runs.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of Trial
         All runs, finished or not.
     outcomes : dict
         What the finished ones gave, by key.

@@ -1,6 +1,6 @@
 """What to run: strategies x problems x dimensions x seeds under one budget.
 
-A `Plan` is the grid a person writes, in Python or TOML; a `Run` is one cell of it with one seed,
+A `Plan` is the grid a person writes, in Python or TOML; a `Trial` is one cell of it with one seed,
 and its `key` says what the run is, so that a store can tell finished runs from missing ones.
 """
 
@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mmes.experiments.objectives import fingerprint, is_function
+from mmes.experiments.objectives import fingerprint, fixed_dimension, named_file
 
 Option = bool | int | float | str
 Options = tuple[tuple[str, Option], ...]
@@ -58,14 +58,15 @@ class Objective:
     Attributes
     ----------
     name : str
-        A name that `mmes.problems` knows, ``file.py:function`` or ``package.module:function``.
+        A name that `mmes.problems` knows, ``file.py:function``, ``package.module:function``, or
+        ``clustering/NAME``.
     label : str
         How tables call it; the name where empty.
     options : Options
         Settings of the problem, such as ``alpha`` of the ellipsoid; for a function ``vectorized``
         (it takes a (k, n) batch), ``lower`` and ``upper`` (its box).
     dimension : int or None
-        Where the problem's dimension is its own and not the plan's.
+        Where it is not the plan's; not needed for a problem that has a dimension of its own.
     """
 
     name: str
@@ -74,12 +75,11 @@ class Objective:
     dimension: int | None = None
 
     def __post_init__(self) -> None:
-        short = Path(self.name).name if is_function(self.name) else self.name
-        object.__setattr__(self, "label", self.label or short)
+        object.__setattr__(self, "label", self.label or named_file(self.name)[1])
 
 
 @dataclass(frozen=True)
-class Run:
+class Trial:
     """One run: everything that decides its outcome, and the labels it is shown under.
 
     Attributes
@@ -163,7 +163,7 @@ class Plan:
     name : str
         Title of the report.
     target, start, sigma0, bounds
-        As in `Run`.
+        As in `Trial`.
     chosen : str
         Label of the strategy the others are tested against; the first one where empty.
 
@@ -220,27 +220,21 @@ class Plan:
             raise PlanError(f"chosen must be one of {', '.join(labels)}, not {self.chosen!r}")
         object.__setattr__(self, "chosen", self.chosen or labels[0])
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[Trial, ...]:
         """Return every run of the grid, seeds innermost."""
-        found: dict[str, Run] = {}
-        for objective in self.objectives:
-            dimensions = (objective.dimension,) if objective.dimension else self.dimensions
-            for dimension in dimensions:
-                for strategy in self.strategies:
-                    for seed in self.seeds:
-                        run = Run(
-                            strategy=strategy,
-                            objective=objective,
-                            dimension=dimension,
-                            seed=seed,
-                            max_evaluations=self.max_evaluations,
-                            target=self.target,
-                            start=self.start,
-                            sigma0=self.sigma0,
-                            bounds=self.bounds,
-                        )
-                        found.setdefault(run.key, run)
-        return tuple(found.values())
+        settings = (self.max_evaluations, self.target, self.start, self.sigma0, self.bounds)
+        return unique(
+            Trial(strategy, objective, dimension, seed, *settings)
+            for objective in self.objectives
+            for dimension in self.dimensions_of(objective)
+            for strategy in self.strategies
+            for seed in self.seeds
+        )
+
+    def dimensions_of(self, objective: Objective) -> tuple[int, ...]:
+        """Return the dimensions of a problem: its own, where it has one, or the plan's."""
+        own = objective.dimension or fixed_dimension(objective.name)
+        return (own,) if own else self.dimensions
 
 
 def _refuse_repeats(field_name: str, labels: Sequence[str]) -> None:
@@ -329,12 +323,12 @@ def _objective(entry: Any, folder: Path) -> Objective:
     dimension = options.pop("dimension", None)
     if dimension is not None:
         _at_least(f"problem {name}: dimension", dimension, 1)
-    path, _, function = name.rpartition(":")
-    if path.endswith(".py"):
-        file = (folder / path).resolve()
-        if not file.is_file():
-            raise PlanError(f"problem {name}: there is no file {path} next to the plan")
-        name = f"{file}:{function}"
+    file, short = named_file(name)
+    if file is not None:
+        found = (folder / file).resolve()
+        if not found.is_file():
+            raise PlanError(f"problem {name}: there is no file {file} next to the plan")
+        name = short.replace(file.name, str(found), 1)
     return Objective(name, label, freeze(options, f"problem {name}"), dimension)
 
 
@@ -377,6 +371,9 @@ def _interval(value: Any) -> tuple[float, float] | None:
     return float(value[0]), float(value[1])
 
 
-def unique(runs: Iterable[Run]) -> tuple[Run, ...]:
+def unique(runs: Iterable[Trial]) -> tuple[Trial, ...]:
     """Return the runs with each key once, the first of each, in order."""
-    return tuple({run.key: run for run in reversed(tuple(runs))}.values())[::-1]
+    found: dict[str, Trial] = {}
+    for run in runs:
+        found.setdefault(run.key, run)
+    return tuple(found.values())

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Trial
 
 LINE_SECONDS = 15.0
 """Without a terminal one line is printed this often at most."""
 
 
-class Progress(Protocol):
+class TrialDisplay(Protocol):
     """What the runner tells about its work."""
 
-    def begun(self, run: Run) -> None:
+    def begun(self, run: Trial) -> None:
         """Note that a run has been handed to a worker."""
         ...
 
-    def done(self, run: Run, failure: str | None) -> None:
+    def done(self, run: Trial, failure: str | None) -> None:
         """Note that a run is over, and why it failed if it did."""
         ...
 
@@ -29,10 +29,10 @@ class Progress(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def begun(self, run: Run) -> None:
+    def begun(self, run: Trial) -> None:
         """Do nothing."""
 
-    def done(self, run: Run, failure: str | None) -> None:
+    def done(self, run: Trial, failure: str | None) -> None:
         """Do nothing."""
 
 
@@ -45,10 +45,10 @@ class Lines:
         if skipped:
             print(f"{skipped} of {total} runs are already stored", flush=True)
 
-    def begun(self, run: Run) -> None:
+    def begun(self, run: Trial) -> None:
         """Say nothing: runs are announced when they are over."""
 
-    def done(self, run: Run, failure: str | None) -> None:
+    def done(self, run: Trial, failure: str | None) -> None:
         """Count the run; print at intervals and at the end."""
         self.count += 1
         if failure is not None:
@@ -66,12 +66,12 @@ class Bar:
         self.bar, self.task = bar, task
         self.active: list[str] = []
 
-    def begun(self, run: Run) -> None:
+    def begun(self, run: Trial) -> None:
         """Show the run among those in progress."""
         self.active.append(str(run))
         self._show()
 
-    def done(self, run: Run, failure: str | None) -> None:
+    def done(self, run: Trial, failure: str | None) -> None:
         """Advance the bar."""
         if str(run) in self.active:
             self.active.remove(str(run))
@@ -85,7 +85,7 @@ class Bar:
 
 
 @contextmanager
-def progress_display(total: int, skipped: int, show: bool = True) -> Iterator[Progress]:
+def progress_display(total: int, skipped: int, show: bool = True) -> Iterator[TrialDisplay]:
     """Yield the best display this process can offer."""
     if not show:
         yield Silent()

@@ -16,10 +16,10 @@ from mmes.experiments.availability import missing_pieces
 from mmes.experiments.figures import write_figure
 from mmes.experiments.formats import write_table
 from mmes.experiments.overview import overview
-from mmes.experiments.plan import Plan, PlanError, Run
+from mmes.experiments.plan import Plan, PlanError, Trial
 from mmes.experiments.runner import Report, execute, shard
-from mmes.experiments.sections import SECTIONS, Findings, Material, Protocol, Section
-from mmes.experiments.store import Outcome, Store, write_atomically
+from mmes.experiments.sections import SECTIONS, Extent, Findings, Material, Section
+from mmes.experiments.store import Store, TrialResult, write_atomically
 
 MANIFEST = "laboratory.json"
 
@@ -37,7 +37,7 @@ class Effort:
     part : tuple of (int, int)
         Which part of how many, to spread the work over machines.
     strategies, problems : tuple of str
-        Labels of those to run now; all by default.
+        Labels of those to run now, or names of problems; all by default.
     dimensions : tuple of int
         Dimensions to run now; all by default.
     seeds : int or None
@@ -55,11 +55,12 @@ class Effort:
     seeds: int | None = None
     show: bool = True
 
-    def wants(self, run: Run) -> bool:
+    def wants(self, run: Trial) -> bool:
         """Whether the run is among those to make now."""
+        problem = run.objective
         return (
             (not self.strategies or run.strategy.label in self.strategies)
-            and (not self.problems or run.objective.label in self.problems)
+            and (not self.problems or bool({problem.label, problem.name} & {*self.problems}))
             and (not self.dimensions or run.dimension in self.dimensions)
             and (self.seeds is None or run.seed <= self.seeds)
         )
@@ -76,7 +77,7 @@ class Laboratory:
     kind : str
         ``"reproduction"`` or ``"comparison"``.
     about : dict
-        The manifest: sections and protocol, or the plan's name, settings and chosen strategy.
+        The manifest: sections and extent, or the plan's name, settings and chosen strategy.
     """
 
     folder: Path
@@ -110,7 +111,7 @@ def write_json(path: Path, data: Any) -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-def carry_out(runs: Sequence[Run], store: Store, effort: Effort, workers: int | None) -> Report:
+def carry_out(runs: Sequence[Trial], store: Store, effort: Effort, workers: int | None) -> Report:
     """Make the runs of this machine's part."""
     return execute(
         shard([run for run in runs if effort.wants(run)], *effort.part),
@@ -121,32 +122,30 @@ def carry_out(runs: Sequence[Run], store: Store, effort: Effort, workers: int | 
     )
 
 
-def measurement_of(
-    section: Section, protocol: Protocol, folder: Path, make: bool
-) -> dict[str, Any]:
+def measurement_of(section: Section, extent: Extent, folder: Path, make: bool) -> dict[str, Any]:
     """Return a section's own measurement: the stored one, or a new one if it is to be made."""
-    path = folder / section.name / f"measurement-{protocol.value}.json"
+    path = folder / section.name / f"measurement-{extent.value}.json"
     if path.is_file():
         return json.loads(path.read_text(encoding="utf-8"))
     if section.measure is None or not make:
         return {}
-    data = section.measure(protocol)
+    data = section.measure(extent)
     write_json(path, data)
     return data
 
 
 def material_of(
     section: Section,
-    protocol: Protocol,
+    extent: Extent,
     folder: Path,
-    stored: Mapping[str, Outcome] | None = None,
+    stored: Mapping[str, TrialResult] | None = None,
 ) -> Material:
     """Return what a section has to show by now; `stored` saves reading the store again."""
-    runs = section.runs(protocol)
+    runs = section.runs(extent)
     if stored is None:
         stored = Store(folder / "runs").outcomes(runs) if runs else {}
     outcomes = {run.key: stored[run.key] for run in runs if run.key in stored}
-    return Material(protocol, runs, outcomes, measurement_of(section, protocol, folder, make=False))
+    return Material(extent, runs, outcomes, measurement_of(section, extent, folder, make=False))
 
 
 def write_findings(findings: Findings, folder: Path) -> list[Path]:
@@ -160,16 +159,16 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
 
 
 def reproduce_section(
-    section: Section, protocol: Protocol, folder: Path, effort: Effort
+    section: Section, extent: Extent, folder: Path, effort: Effort
 ) -> tuple[Report | None, Findings]:
     """Carry out one section, write its tables and figures, and return how it went."""
-    runs = section.runs(protocol)
+    runs = section.runs(extent)
     report = None
     if runs:
         store = Store(folder / "runs")
         report = carry_out(runs, store, effort, section.workers or effort.workers)
-    measurement_of(section, protocol, folder, make=True)
-    findings = section.present(material_of(section, protocol, folder))
+    measurement_of(section, extent, folder, make=True)
+    findings = section.present(material_of(section, extent, folder))
     write_findings(findings, folder / section.name)
     return report, findings
 

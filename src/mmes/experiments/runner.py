@@ -19,9 +19,9 @@ from multiprocessing.connection import wait as wait_for_sentinel
 from pathlib import Path
 
 from mmes.experiments.execute import perform
-from mmes.experiments.plan import Run, unique
-from mmes.experiments.progress import Progress, progress_display
-from mmes.experiments.store import Outcome, Store
+from mmes.experiments.plan import Trial, unique
+from mmes.experiments.progress import TrialDisplay, progress_display
+from mmes.experiments.store import Store, TrialResult
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -71,7 +71,7 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(run: Run, folder: Path, function: Callable[[Run], Outcome]) -> str | None:
+def _work(run: Trial, folder: Path, function: Callable[[Trial], TrialResult]) -> str | None:
     """Carry out and store one run; return why it failed, or None."""
     store = Store(folder)
     try:
@@ -103,14 +103,18 @@ class _Session:
     """The state of one call of `execute`."""
 
     def __init__(
-        self, store: Store, function: Callable[[Run], Outcome], display: Progress, deadline: float
+        self,
+        store: Store,
+        function: Callable[[Trial], TrialResult],
+        display: TrialDisplay,
+        deadline: float,
     ) -> None:
         self.store, self.function, self.display = store, function, display
         self.deadline = deadline
         self.finished = 0
         self.failed: dict[str, str] = {}
 
-    def note(self, run: Run, message: str | None) -> None:
+    def note(self, run: Trial, message: str | None) -> None:
         """Count a run that is over."""
         if message is None:
             self.finished += 1
@@ -118,13 +122,13 @@ class _Session:
             self.failed[run.key] = message
         self.display.done(run, message)
 
-    def go(self, waiting: deque[Run], workers: int) -> None:
+    def go(self, waiting: deque[Trial], workers: int) -> None:
         """Work through the queue, then, one at a time, through the runs a worker died with.
 
         All runs in progress when a worker dies are lost with the pool, the guilty and the
         innocent; alone, a run that is killed again can blame no other.
         """
-        suspects: deque[Run] = deque()
+        suspects: deque[Trial] = deque()
         while waiting and time.monotonic() < self.deadline:
             suspects += self._drain(waiting, workers)
         while suspects and time.monotonic() < self.deadline:
@@ -135,10 +139,10 @@ class _Session:
                 self.note(guilty, message)
         waiting += suspects
 
-    def _drain(self, waiting: deque[Run], workers: int) -> list[Run]:
+    def _drain(self, waiting: deque[Trial], workers: int) -> list[Trial]:
         """Work in one pool until the queue is empty or the pool breaks; return what broke."""
-        busy: dict[Future[str | None], Run] = {}
-        broken: list[Run] = []
+        busy: dict[Future[str | None], Trial] = {}
+        broken: list[Trial] = []
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),
@@ -172,19 +176,19 @@ class _Session:
 
 
 def execute(
-    runs: Iterable[Run],
+    runs: Iterable[Trial],
     store: Store,
     *,
     workers: int | None = None,
     time_limit: float | None = None,
-    function: Callable[[Run], Outcome] = perform,
+    function: Callable[[Trial], TrialResult] = perform,
     show: bool = True,
 ) -> Report:
     """Carry out the runs that are not in the store yet.
 
     Parameters
     ----------
-    runs : iterable of Run
+    runs : iterable of Trial
         What to do, in this order; a key that comes twice is run once.
     store : Store
         Where finished runs are and go.
@@ -212,7 +216,7 @@ def execute(
     return Report(session.finished, skipped, session.failed, len(waiting), time.monotonic() - begin)
 
 
-def shard(runs: Iterable[Run], part: int, parts: int) -> tuple[Run, ...]:
+def shard(runs: Iterable[Trial], part: int, parts: int) -> tuple[Trial, ...]:
     """Return every parts-th run beginning with number `part` (from 1), for several machines."""
     if not 1 <= part <= parts:
         raise ValueError(f"part must be between 1 and {parts}, not {part}")

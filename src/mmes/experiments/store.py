@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mmes.experiments.extras import require
-from mmes.experiments.objectives import is_function
-from mmes.experiments.plan import Objective, Run, Strategy
+from mmes.experiments.objectives import named_file
+from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.statistics import Floats
 
 SCHEMA_VERSION = 1
@@ -66,7 +66,7 @@ class StoreError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """What one run gave.
 
     Attributes
@@ -136,7 +136,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
         os.close(folder)
 
 
-def _row(run: Run, outcome: Outcome) -> dict[str, Any]:
+def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
     fields = asdict(outcome)
     fields["versions"] = json.dumps(dict(outcome.versions), sort_keys=True)
     for name in ("trace_evaluations", "trace_best", "trace_sigma"):
@@ -147,7 +147,7 @@ def _row(run: Run, outcome: Outcome) -> dict[str, Any]:
         "strategy": run.strategy.name,
         "strategy_label": run.strategy.label,
         "options": json.dumps(dict(run.strategy.options), sort_keys=True),
-        "problem": _portable(run.objective.name),
+        "problem": named_file(run.objective.name)[1],
         "problem_label": run.objective.label,
         "problem_options": json.dumps(dict(run.objective.options), sort_keys=True),
         "dimension": run.dimension,
@@ -177,7 +177,7 @@ class Store:
         """Return the file of a run."""
         return self.folder / f"{key}.parquet"
 
-    def write(self, run: Run, outcome: Outcome) -> None:
+    def write(self, run: Trial, outcome: TrialResult) -> None:
         """Store a finished run; storing it twice leaves one."""
         polars = require("polars")
         schema = {name: _type(polars, kind) for name, kind in COLUMNS.items()}
@@ -189,7 +189,7 @@ class Store:
         """Return the file that says why a run failed."""
         return self.folder / "failures" / f"{key}.json"
 
-    def write_failure(self, run: Run, message: str) -> None:
+    def write_failure(self, run: Trial, message: str) -> None:
         """Note why a run failed; it counts as not finished and will be tried again."""
         note = json.dumps({"key": run.key, "run": str(run), "message": message}).encode()
         write_atomically(self.failure_path(run.key), lambda file: file.write(note))
@@ -224,11 +224,11 @@ class Store:
         """Return the keys of all readable stored runs."""
         return {row["key"] for row in self.rows()}
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[Trial]:
         """Return the stored runs themselves, as far as tables and charts need them."""
         return [run_of(row) for row in self.rows()]
 
-    def outcomes(self, runs: Iterable[Run] | None = None) -> dict[str, Outcome]:
+    def outcomes(self, runs: Iterable[Trial] | None = None) -> dict[str, TrialResult]:
         """Return the outcomes by key: of the given runs as far as finished, or of all."""
         wanted = None if runs is None else {run.key for run in runs}
         return {
@@ -256,10 +256,10 @@ def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
     return row
 
 
-def run_of(row: Mapping[str, Any]) -> Run:
+def run_of(row: Mapping[str, Any]) -> Trial:
     """Return the description of a stored run."""
     options, problem_options = json.loads(row["options"]), json.loads(row["problem_options"])
-    return Run(
+    return Trial(
         Strategy(row["strategy"], row["strategy_label"], tuple(sorted(options.items()))),
         Objective(row["problem"], row["problem_label"], tuple(sorted(problem_options.items()))),
         dimension=row["dimension"],
@@ -273,13 +273,13 @@ def run_of(row: Mapping[str, Any]) -> Run:
     )
 
 
-def outcome_of(row: Mapping[str, Any]) -> Outcome:
+def outcome_of(row: Mapping[str, Any]) -> TrialResult:
     """Return the outcome part of a stored row."""
-    fields: dict[str, Any] = {name: row[name] for name in Outcome.__dataclass_fields__}
+    fields: dict[str, Any] = {name: row[name] for name in TrialResult.__dataclass_fields__}
     fields["versions"] = json.loads(row["versions"])
     for name in ("trace_evaluations", "trace_best", "trace_sigma"):
         fields[name] = np.array(row[name], dtype=np.float64)
-    return Outcome(**fields)
+    return TrialResult(**fields)
 
 
 def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
@@ -303,8 +303,3 @@ def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
 
 
 NDArrayInt = np.ndarray[Any, np.dtype[np.intp]]
-
-
-def _portable(name: str) -> str:
-    """Return the name of a problem without the folder of a user's file, which is its own."""
-    return Path(name).name if is_function(name) else name

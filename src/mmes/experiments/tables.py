@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mmes.experiments.paper import Published
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Trial
 from mmes.experiments.statistics import (
     Mark,
     Summary,
@@ -21,7 +21,7 @@ from mmes.experiments.statistics import (
     signed_rank_test,
     summarize,
 )
-from mmes.experiments.store import Outcome
+from mmes.experiments.store import TrialResult
 
 Place = tuple[str, int]
 """Problem and dimension: what a row of a comparison stands for."""
@@ -149,7 +149,7 @@ class Comparison:
 
     Attributes
     ----------
-    runs : tuple of Run
+    runs : tuple of Trial
         All runs that were planned, finished or not.
     outcomes : dict
         What the finished ones gave, by key.
@@ -159,12 +159,12 @@ class Comparison:
         Label of the strategy the others are tested against.
     """
 
-    runs: tuple[Run, ...]
-    outcomes: Mapping[str, Outcome]
-    measure: Callable[[Outcome], float]
+    runs: tuple[Trial, ...]
+    outcomes: Mapping[str, TrialResult]
+    measure: Callable[[TrialResult], float]
     chosen: str = "MMES"
 
-    def finished(self, place: Place, column: str) -> list[tuple[Run, Outcome]]:
+    def finished(self, place: Place, column: str) -> list[tuple[Trial, TrialResult]]:
         """Return the finished runs of one cell."""
         return [
             (run, self.outcomes[run.key])
@@ -181,17 +181,17 @@ class Comparison:
         return list(dict.fromkeys(run.strategy.label for run in self.runs))
 
 
-def cost(outcome: Outcome) -> float:
+def cost(outcome: TrialResult) -> float:
     """Return the evaluations to the target; infinity where it was missed."""
     return outcome.cost
 
 
-def best_value(outcome: Outcome) -> float:
+def best_value(outcome: TrialResult) -> float:
     """Return the smallest value found within the budget."""
     return outcome.best
 
 
-def own_seconds(outcome: Outcome) -> float:
+def own_seconds(outcome: TrialResult) -> float:
     """Return the processor time an evaluation, the objective excluded."""
     return outcome.seconds_per_evaluation
 

@@ -143,7 +143,7 @@ class Composition:
     def native(self, x: Vector, level: str = "") -> Vector:
         """Return the values by the native helper, at one of `native.levels()` or the best."""
         if native.helper is None:
-            raise RuntimeError("the native helper mmes.problems._native is not built")
+            raise RuntimeError("the native helper mmes.problems._compiled is not built")
         return native.helper.evaluate(x, *self._packed, level)
 
     @cached_property

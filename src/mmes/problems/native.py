@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    from mmes.problems import _native as helper
+    from mmes.problems import _compiled as helper
 except ImportError:  # not built, or not for this machine: numpy evaluates
     helper = None
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from mmes.experiments.charts import Chart, Series
 from mmes.experiments.overview import overview
-from mmes.experiments.plan import Run
+from mmes.experiments.plan import Trial
 from mmes.experiments.reproduce import Laboratory, chosen_sections, material_of
-from mmes.experiments.sections import Findings, Protocol
-from mmes.experiments.store import Outcome
+from mmes.experiments.sections import Extent, Findings
+from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import number
 from mmes.report.page import Group, Page, PageSection, RunRow
 
@@ -26,7 +26,7 @@ def _slug(text: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")
 
 
-def _traces(title: str, found: Iterable[tuple[Run, Outcome]]) -> Chart:
+def _traces(title: str, found: Iterable[tuple[Trial, TrialResult]]) -> Chart:
     series: list[Series] = []
     for run, outcome in found:
         size = outcome.trace_evaluations.size
@@ -38,10 +38,10 @@ def _traces(title: str, found: Iterable[tuple[Run, Outcome]]) -> Chart:
 
 
 def _groups(
-    prefix: str, runs: Iterable[Run], outcomes: Mapping[str, Outcome]
+    prefix: str, runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]
 ) -> tuple[list[Group], dict[tuple[str, ...], str]]:
     """Return the finished runs cell by cell, and the anchor of every cell by its runs' keys."""
-    cells: dict[tuple[str, int, str], list[tuple[Run, Outcome]]] = {}
+    cells: dict[tuple[str, int, str], list[tuple[Trial, TrialResult]]] = {}
     for run in runs:
         if run.key in outcomes:
             cells.setdefault(run.cell, []).append((run, outcomes[run.key]))
@@ -72,8 +72,8 @@ def _section(
     title: str,
     text: str,
     findings: Findings,
-    runs: Iterable[Run],
-    outcomes: Mapping[str, Outcome],
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
     *,
     missing: Iterable[str] = (),
     notes: Iterable[str] = (),
@@ -94,7 +94,7 @@ def _section(
     )
 
 
-def _cards(outcomes: Iterable[Outcome], planned: int) -> tuple[tuple[str, str], ...]:
+def _cards(outcomes: Iterable[TrialResult], planned: int) -> tuple[tuple[str, str], ...]:
     found = list(outcomes)
     evaluations = float(sum(o.evaluations for o in found))
     hours = sum(o.cpu_seconds for o in found) / 3600.0
@@ -106,7 +106,7 @@ def _cards(outcomes: Iterable[Outcome], planned: int) -> tuple[tuple[str, str], 
     )
 
 
-def _versions(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
+def _versions(outcomes: Iterable[TrialResult]) -> list[tuple[str, str]]:
     """Return every version that took part, with how many runs it made where they differ."""
     counts: dict[str, Counter[str]] = {}
     for outcome in outcomes:
@@ -118,7 +118,7 @@ def _versions(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
     ]
 
 
-def _settings(runs: Iterable[Run], outcomes: Mapping[str, Outcome]) -> list[tuple[str, str]]:
+def _settings(runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]) -> list[tuple[str, str]]:
     """Return the settings of the runs, each with all the values it takes."""
     listed = list(runs)
 
@@ -191,13 +191,13 @@ def comparison_page(laboratory: Laboratory) -> Page:
 
 def reproduction_page(laboratory: Laboratory) -> Page:
     """Return the page of the paper's sections."""
-    protocol = Protocol(laboratory.about["protocol"])
+    extent = Extent(laboratory.about["protocol"])
     stored = laboratory.store.outcomes()
     parts: list[PageSection] = []
-    every_run: dict[str, Run] = {}
-    every_outcome: dict[str, Outcome] = {}
+    every_run: dict[str, Trial] = {}
+    every_outcome: dict[str, TrialResult] = {}
     for section in chosen_sections(laboratory.about["sections"]):
-        material = material_of(section, protocol, laboratory.folder, stored)
+        material = material_of(section, extent, laboratory.folder, stored)
         notes = [f"{material.pending} of {len(material.runs)} runs are not made yet."]
         parts.append(
             _section(
@@ -207,7 +207,7 @@ def reproduction_page(laboratory: Laboratory) -> Page:
                 section.present(material),
                 material.runs,
                 material.outcomes,
-                missing=section.missing(protocol),
+                missing=section.missing(extent),
                 notes=notes if material.pending else (),
             )
         )
@@ -216,7 +216,7 @@ def reproduction_page(laboratory: Laboratory) -> Page:
     return Page(
         title="MMES: the paper, reproduced",
         lead="Every table and figure of “MMES: Mixture Model based Evolution Strategy for "
-        f"Large-Scale Optimization” with our numbers beside the published ones ({protocol.value} "
+        f"Large-Scale Optimization” with our numbers beside the published ones ({extent.value} "
         "protocol).",
         cards=_cards(every_outcome.values(), len(every_run)),
         sections=tuple(parts),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mmes.experiments.plan import Objective, Run, Strategy
-from mmes.experiments.store import Outcome
+from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.experiments.store import TrialResult
 
 
-def make_run(seed: int, **changes) -> Run:
+def make_run(seed: int, **changes) -> Trial:
     fields = {
         "strategy": Strategy("mmes", "MMES"),
         "objective": Objective("cigar", "Cigar"),
@@ -21,12 +21,12 @@ def make_run(seed: int, **changes) -> Run:
         "seed": seed,
         "max_evaluations": 1000,
     }
-    return Run(**(fields | changes))
+    return Trial(**(fields | changes))
 
 
 def make_outcome(
     seed: int = 1, *, evaluations: int = 100, best: float = 1e-9, **changes
-) -> Outcome:
+) -> TrialResult:
     fields = {
         "best": best,
         "evaluations": evaluations,
@@ -44,34 +44,34 @@ def make_outcome(
         "trace_best": np.array([5.0, 1e-3, best]) * (1 + seed / 100),
         "trace_sigma": np.array([3.0, 0.1, 0.001]),
     }
-    return Outcome(**(fields | changes))
+    return TrialResult(**(fields | changes))
 
 
-def _log(run: Run) -> None:
+def _log(run: Trial) -> None:
     log = Path(os.environ["PRETENDED_LOG"])
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{run.key}\n")
 
 
-def slow(run: Run) -> Outcome:
+def slow(run: Trial) -> TrialResult:
     _log(run)
     time.sleep(0.15)
     return make_outcome(run.seed)
 
 
-def quick(run: Run) -> Outcome:
+def quick(run: Trial) -> TrialResult:
     _log(run)
     return make_outcome(run.seed)
 
 
-def failing(run: Run) -> Outcome:
+def failing(run: Trial) -> TrialResult:
     _log(run)
     if run.seed == 2:
         raise ValueError("seed 2 is unlucky")
     return make_outcome(run.seed)
 
 
-def dying(run: Run) -> Outcome:
+def dying(run: Trial) -> TrialResult:
     _log(run)
     if run.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -2,10 +2,10 @@
 
 from mmes.experiments.sections.accuracy import ACCURACY
 from mmes.experiments.sections.basic import BASIC_1000, SCALABILITY
-from mmes.experiments.sections.clustering import CLUSTERING
 from mmes.experiments.sections.competitions import CEC2010, CEC2013
 from mmes.experiments.sections.runtime import RUNTIME
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
+from mmes.experiments.sections.sparse_spectral import CLUSTERING
 from mmes.experiments.sections.steps import STEPS
 from mmes.experiments.sections.variants import INVARIANCE, MIXING, NOISE
 
@@ -27,4 +27,4 @@ SECTIONS: dict[str, Section] = {
 }
 """Every section by name, in the order of the paper."""
 
-__all__ = ["SECTIONS", "Findings", "Material", "Protocol", "Section"]
+__all__ = ["SECTIONS", "Extent", "Findings", "Material", "Section"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mmes.experiments.charts import Chart, Series
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import full
 from mmes.experiments.statistics import Floats, summarize
 from mmes.experiments.tables import Cell, Line, Table
@@ -65,10 +65,10 @@ def published_fit(quantity: str, strength: int) -> float:
     return 69.66 / (strength + 0.04) if quantity == "SME_4" else 8786.0 / (strength - 1.45)
 
 
-def measure(protocol: Protocol) -> dict[str, Any]:
+def measure(extent: Extent) -> dict[str, Any]:
     """Sample the mixture for every strength; 20 repetitions in full, one in the quick protocol."""
-    repetitions = 20 if full(protocol) else 1
-    strengths = STRENGTHS if full(protocol) else (2, 4, 8, 16, 32)
+    repetitions = 20 if full(extent) else 1
+    strengths = STRENGTHS if full(extent) else (2, 4, 8, 16, 32)
     found: dict[str, Any] = {"strengths": list(strengths), "exact_SME_4": []}
     found |= {quantity: [] for quantity in QUANTITIES}
     for strength in strengths:

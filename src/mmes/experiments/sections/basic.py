@@ -8,8 +8,8 @@ import numpy as np
 
 from mmes.experiments import paper
 from mmes.experiments.charts import Chart, Series, convergence, runtime_distribution, shared_runs
-from mmes.experiments.plan import Objective, Run, Strategy
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import (
     MMES,
     PROBLEMS,
@@ -42,7 +42,7 @@ def pairs_of(
 
 def convergence_charts(material: Material, name: str) -> list[Chart]:
     """Return one picture a problem and dimension that has curves."""
-    places: dict[Place, list[Run]] = {}
+    places: dict[Place, list[Trial]] = {}
     for run in material.runs:
         places.setdefault((run.objective.label, run.dimension), []).append(run)
     charts = [
@@ -65,9 +65,9 @@ FITTED = Strategy("lm-cma", "LM-CMA, fitted", (("preset", "fitted"),))
 """LM-CMA as published misses the paper's figures for it; this variant was fitted to them."""
 
 
-def plan_1000(protocol: Protocol) -> list[Run]:
+def plan_1000(extent: Extent) -> list[Trial]:
     """All strategies on all ten problems; quick takes the pairs that the paper solved soonest."""
-    if full(protocol):
+    if full(extent):
         pairs = pairs_of(PROBLEMS, [*STRATEGIES.values(), FITTED])
         return basic_runs(pairs, dimension=1000, count=20, max_evaluations=1e8)
     table = paper.table("basic_1000d")
@@ -121,10 +121,10 @@ BASIC_1000 = Section(
 LARGE = ("LM-MA", "LM-CMA", "Rm-ES", "SDA-ES", "MMES")
 
 
-def plan_scalability(protocol: Protocol) -> list[Run]:
+def plan_scalability(extent: Extent) -> list[Trial]:
     """Five problems in four dimensions; quick takes MMES on the fast ones, with less seeds."""
-    runs: list[Run] = []
-    if full(protocol):
+    runs: list[Trial] = []
+    if full(extent):
         unrotated = [label for label in PROBLEMS if not label.startswith("Rot")]
         pairs = pairs_of(unrotated, [STRATEGIES[label] for label in LARGE])
         for n in (2500, 5000, 7500, 10000):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mmes.experiments import paper
 from mmes.experiments.charts import Chart, convergence
-from mmes.experiments.plan import Objective, Run, Strategy
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import full, seeds
 from mmes.experiments.tables import Comparison, best_value, compare
 
@@ -28,14 +28,14 @@ def objective(suite: str, problem: str) -> Objective:
     return Objective(f"lsgo{year}/{problem}{plain}", problem, dimension=dimension)
 
 
-def plan(suite: str, protocol: Protocol) -> list[Run]:
+def plan(suite: str, extent: Extent) -> list[Trial]:
     """All functions, 25 runs; quick takes one run of a few that are cheap to evaluate."""
     rows = paper.table(suite).rows
-    chosen = [f for f, _ in rows] if full(protocol) else list(QUICK[suite])
-    strategies = (RESTARTED, SCALED) if full(protocol) else (RESTARTED,)
+    chosen = [f for f, _ in rows] if full(extent) else list(QUICK[suite])
+    strategies = (RESTARTED, SCALED) if full(extent) else (RESTARTED,)
     problems = [objective(suite, problem) for problem in chosen]
     return [
-        Run(
+        Trial(
             strategy,
             problem,
             problem.dimension or 1000,
@@ -46,7 +46,7 @@ def plan(suite: str, protocol: Protocol) -> list[Run]:
             sigma0=None,
             bounds="clip",
         )
-        for seed in seeds(25 if full(protocol) else 1)
+        for seed in seeds(25 if full(extent) else 1)
         for problem in problems
         for strategy in strategies
     ]
@@ -102,7 +102,7 @@ def _section(suite: str) -> Section:
         "when the best value stagnates. The full protocol makes 25 runs of every function, with "
         "and without adaptive scaling; the quick one makes a single run of a few.",
         lambda material: present(suite, material),
-        lambda protocol: plan(suite, protocol),
+        lambda extent: plan(suite, extent),
     )
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from mmes.experiments import paper
 from mmes.experiments.charts import Chart, Series
 from mmes.experiments.paper import Published
-from mmes.experiments.plan import Objective, Run, Strategy
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import MMES, STRATEGIES, full, seeds, variant
 from mmes.experiments.statistics import log_log_slope, quantile
-from mmes.experiments.store import Outcome
+from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import Comparison, compare, own_seconds
 
 ELLIPSOID = Objective("ellipsoid", "Elli")
@@ -40,20 +40,20 @@ def _budget(strategy: Strategy, dimension: int) -> int:
     return max(12 * population, min(60_000, 300_000_000 // dimension))
 
 
-def plan(protocol: Protocol) -> list[Run]:
+def plan(extent: Extent) -> list[Trial]:
     """Every strategy in the paper's dimensions, MMES up to a million variables."""
-    dimensions = PAPER_DIMENSIONS if full(protocol) else (1000, 10_000)
+    dimensions = PAPER_DIMENSIONS if full(extent) else (1000, 10_000)
     cells = [
         (strategy, n)
         for n in dimensions
         for strategy in (*RIVALS, *VARIANTS)
         # Full covariance matrices beyond 2500 variables take hours for one figure.
-        if strategy.name != "cma-es" or n <= (10_000 if full(protocol) else 1000)
+        if strategy.name != "cma-es" or n <= (10_000 if full(extent) else 1000)
     ]
     cells += [(MMES, n) for n in MMES_DIMENSIONS]
     return [
-        Run(strategy, ELLIPSOID, n, seed, _budget(strategy, n), target=None)
-        for seed in seeds(5 if full(protocol) else 3)
+        Trial(strategy, ELLIPSOID, n, seed, _budget(strategy, n), target=None)
+        for seed in seeds(5 if full(extent) else 3)
         for strategy, n in cells
     ]
 
@@ -66,7 +66,7 @@ def _published() -> dict[tuple[str, int, str], Published]:
     return cells
 
 
-def microseconds(outcome: Outcome) -> float:
+def microseconds(outcome: TrialResult) -> float:
     """Return a run's own processor time an evaluation in microseconds."""
     return 1e6 * own_seconds(outcome)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from mmes.experiments.availability import missing_pieces
 from mmes.experiments.charts import Chart
-from mmes.experiments.plan import Run
-from mmes.experiments.store import Outcome
+from mmes.experiments.plan import Trial
+from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import Table
 
 
-class Protocol(Enum):
+class Extent(Enum):
     """How thoroughly to reproduce: minutes on two cores, or as published."""
 
     QUICK = "quick"
@@ -27,9 +27,9 @@ class Material:
 
     Attributes
     ----------
-    protocol : Protocol
+    protocol : Extent
         The protocol that was asked for.
-    runs : tuple of Run
+    runs : tuple of Trial
         The runs of the section that can be made with this version.
     outcomes : dict
         Those that are finished, by key.
@@ -37,12 +37,12 @@ class Material:
         What the section's own measurement gave; empty where it has none.
     """
 
-    protocol: Protocol
-    runs: tuple[Run, ...]
-    outcomes: Mapping[str, Outcome]
+    extent: Extent
+    runs: tuple[Trial, ...]
+    outcomes: Mapping[str, TrialResult]
     measurement: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, problem: str, dimension: int | None = None) -> tuple[Run, ...]:
+    def of(self, problem: str, dimension: int | None = None) -> tuple[Trial, ...]:
         """Return the runs on one problem, by its label."""
         return tuple(
             run
@@ -65,7 +65,7 @@ class Findings:
     notes: tuple[str, ...] = ()
 
 
-def _no_runs(protocol: Protocol) -> Iterable[Run]:
+def _no_runs(extent: Extent) -> Iterable[Trial]:
     return ()
 
 
@@ -93,14 +93,14 @@ class Section:
     title: str
     text: str
     present: Callable[[Material], Findings]
-    plan: Callable[[Protocol], Iterable[Run]] = _no_runs
-    measure: Callable[[Protocol], dict[str, Any]] | None = None
+    plan: Callable[[Extent], Iterable[Trial]] = _no_runs
+    measure: Callable[[Extent], dict[str, Any]] | None = None
     workers: int | None = None
 
-    def runs(self, protocol: Protocol) -> tuple[Run, ...]:
+    def runs(self, extent: Extent) -> tuple[Trial, ...]:
         """Return the runs that this version can make."""
-        return tuple(run for run in self.plan(protocol) if not missing_pieces([run]))
+        return tuple(run for run in self.plan(extent) if not missing_pieces([run]))
 
-    def missing(self, protocol: Protocol) -> list[str]:
+    def missing(self, extent: Extent) -> list[str]:
         """Return a sentence for every strategy or problem that this version does not have."""
-        return missing_pieces(self.plan(protocol))
+        return missing_pieces(self.plan(extent))

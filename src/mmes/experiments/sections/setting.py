@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmes.experiments.plan import Objective, Options, Run, Strategy
-from mmes.experiments.sections.section import Protocol
+from mmes.experiments.plan import Objective, Options, Strategy, Trial
+from mmes.experiments.sections.section import Extent
 
 MMES = Strategy("mmes", "MMES")
 
@@ -55,14 +55,14 @@ def basic_runs(
     count: int,
     max_evaluations: float,
     target: float | None = 1e-8,
-) -> list[Run]:
+) -> list[Trial]:
     """Return runs under the protocol of the basic experiments: x0 in [-5, 5]^n, sigma0 = 3.
 
     Seeds are outermost, so that every cell has a run before any has two.
     """
     listed = list(pairs)
     return [
-        Run(strategy, objective, dimension, seed, int(max_evaluations), target)
+        Trial(strategy, objective, dimension, seed, int(max_evaluations), target)
         for seed in seeds(count)
         for objective, strategy in listed
     ]
@@ -74,6 +74,6 @@ def with_alpha(alpha: int) -> Objective:
     return Objective("ellipsoid", f"Elli, α = {alpha}", options)
 
 
-def full(protocol: Protocol) -> bool:
+def full(extent: Extent) -> bool:
     """Whether the published protocol was asked for."""
-    return protocol is Protocol.FULL
+    return extent is Extent.FULL

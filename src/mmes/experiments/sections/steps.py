@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mmes.experiments.plan import Objective, Run, Strategy
+from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.sections.basic import COST, comparison, convergence_charts
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import basic_runs, full, with_alpha
 from mmes.experiments.tables import compare
 
@@ -14,13 +14,13 @@ RULES = tuple(
 )
 
 
-def plan(protocol: Protocol) -> list[Run]:
+def plan(extent: Extent) -> list[Trial]:
     """Five rules on the sphere and three ellipsoids; quick leaves out the worst conditioned."""
     problems = [Objective("sphere", "Sphere"), with_alpha(1), with_alpha(2)]
-    if full(protocol):
+    if full(extent):
         problems.append(with_alpha(3))
     pairs = [(problem, rule) for problem in problems for rule in RULES]
-    count = 20 if full(protocol) else 3
+    count = 20 if full(extent) else 3
     return basic_runs(pairs, dimension=1000, count=count, max_evaluations=1e7)
 
 

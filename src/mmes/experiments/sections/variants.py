@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mmes.experiments.charts import Chart, Series, typical_curve
-from mmes.experiments.plan import Run, Strategy
+from mmes.experiments.plan import Strategy, Trial
 from mmes.experiments.sections.basic import (
     COST,
     comparison,
     convergence_charts,
     pairs_of,
 )
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import MMES, PROBLEMS, basic_runs, full, variant
 from mmes.experiments.tables import compare
 
@@ -19,9 +19,9 @@ UNROTATED = tuple(label for label in PROBLEMS if not label.startswith("Rot"))
 # --- rotational invariance --------------------------------------------------------------------
 
 
-def plan_invariance(protocol: Protocol) -> list[Run]:
+def plan_invariance(extent: Extent) -> list[Trial]:
     """MMES on each problem and its rotated twin; quick takes 100 variables instead of 1000."""
-    if full(protocol):
+    if full(extent):
         return basic_runs(pairs_of(PROBLEMS, [MMES]), dimension=1000, count=20, max_evaluations=1e8)
     quick = [label for label in PROBLEMS if not label.endswith(("Rosen", "Elli"))]
     return basic_runs(pairs_of(quick, [MMES]), dimension=100, count=3, max_evaluations=3e6)
@@ -82,9 +82,9 @@ STRENGTHS = (
 """Mixing strengths of the paper; l = 4 is the default, and P_a is what the mixture stands for."""
 
 
-def plan_mixing(protocol: Protocol) -> list[Run]:
+def plan_mixing(extent: Extent) -> list[Trial]:
     """All strengths on the unrotated problems; quick takes 100 variables and fast problems."""
-    if full(protocol):
+    if full(extent):
         return basic_runs(
             pairs_of(UNROTATED, STRENGTHS), dimension=1000, count=20, max_evaluations=1e8
         )
@@ -121,9 +121,9 @@ NOISES = (
 )
 
 
-def plan_noise(protocol: Protocol) -> list[Run]:
+def plan_noise(extent: Extent) -> list[Trial]:
     """Three laws of the isotropic part; quick takes the faster problems."""
-    if full(protocol):
+    if full(extent):
         return basic_runs(
             pairs_of(UNROTATED, NOISES), dimension=1000, count=20, max_evaluations=1e8
         )

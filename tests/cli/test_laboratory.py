@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import mmes.experiments.reproduce as carrying_out
-from mmes.experiments.commands import bench, report, reproduce
+from mmes.cli import main
 from mmes.experiments.store import Store
 
 PLAN = """
@@ -38,7 +35,7 @@ def plan(tmp_path):
 
 def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
-    assert bench([str(plan), "--out", str(out), "--workers", "2"]) == 0
+    assert main(["bench", str(plan), "--out", str(out), "--workers", "2"]) == 0
     text = capsys.readouterr().out
     assert "4 runs made" in text
     assert "Expected running time" in text
@@ -47,11 +44,11 @@ def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     assert (out / "tables" / "ecdf.svg").is_file()
     assert len(Store(out / "runs").rows()) == 4
     monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
-    assert bench([str(plan), "--out", str(out), "--workers", "1", "--no-report"]) == 0
+    assert main(["bench", str(plan), "--out", str(out), "--workers", "1", "--no-report"]) == 0
     assert "0 runs made, 4 were there" in capsys.readouterr().out
     # An edited function is another function.
     (tmp_path / "mine.py").write_text("def cost(x):\n    return float((x * x).sum())\n")
-    assert bench([str(plan), "--out", str(out), "--workers", "2", "--no-report"]) == 0
+    assert main(["bench", str(plan), "--out", str(out), "--workers", "2", "--no-report"]) == 0
     assert "4 runs made;" in capsys.readouterr().out
 
 
@@ -61,7 +58,7 @@ def test_parts_of_several_machines_make_one_whole(tmp_path, monkeypatch):
     plan.write_text('problems = ["sphere"]\ndimensions = 5\nseeds = 4\nmax_evaluations = 50')
     for part in ("1/2", "2/2"):
         arguments = [str(plan), "--out", str(tmp_path / part[0]), "--part", part, "--no-report"]
-        assert bench(arguments) == 0
+        assert main(["bench", *arguments]) == 0
     first, second = (Store(tmp_path / p / "runs").finished() for p in "12")
     assert len(first) == len(second) == 2
     assert not first & second
@@ -73,20 +70,20 @@ def test_a_failing_function_is_told_and_leaves_an_exit_code(tmp_path, capsys):
     path.write_text(
         'problems = ["mine.py:cost"]\ndimensions = 5\nseeds = 1\nmax_evaluations = 50\n'
     )
-    assert bench([str(path), "--out", str(tmp_path / "out"), "--no-report"]) == 1
+    assert main(["bench", str(path), "--out", str(tmp_path / "out"), "--no-report"]) == 1
     assert "no luck" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("command", "arguments", "sentence"),
     [
-        (bench, ["none.toml"], "there is no plan file none.toml"),
-        (reproduce, ["nothing"], "there is no section 'nothing'"),
-        (report, ["nowhere"], "there is no folder nowhere"),
+        ("bench", ["none.toml"], "there is no plan file none.toml"),
+        ("reproduce", ["nothing"], "there is no section 'nothing'"),
+        ("report", ["nowhere"], "there is no folder nowhere"),
     ],
 )
 def test_mistakes_get_one_sentence_and_code_2(command, arguments, sentence, capsys):
-    assert command(arguments) == 2
+    assert main([command, *arguments]) == 2
     error = capsys.readouterr().err
     assert sentence in error
     assert "Traceback" not in error
@@ -95,7 +92,7 @@ def test_mistakes_get_one_sentence_and_code_2(command, arguments, sentence, caps
 def test_an_unknown_strategy_is_refused_before_anything_runs(tmp_path, capsys):
     path = tmp_path / "plan.toml"
     path.write_text('problems = ["sphere"]\nmax_evaluations = 50\n[[strategy]]\nname = "mmess"\n')
-    assert bench([str(path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["bench", str(path), "--out", str(tmp_path / "out")]) == 2
     assert "there is no strategy 'mmess'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -104,21 +101,12 @@ def test_an_unknown_strategy_is_refused_before_anything_runs(tmp_path, capsys):
     "arguments", [["--workers", "0"], ["--part", "3/2"], ["--time-limit", "x"]]
 )
 def test_bad_flags_are_refused(arguments, capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        bench(["plan.toml", *arguments])
-    assert exit_info.value.code == 2
+    assert main(["bench", "plan.toml", *arguments]) == 2
+    assert arguments[1] in capsys.readouterr().err
 
 
 def test_listing_makes_no_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert reproduce(["--list"]) == 0
+    assert main(["reproduce", "--list"]) == 0
     assert "basic" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_module_is_a_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "mmes.experiments"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "usage: python -m mmes.experiments {reproduce,bench,report}" in done.stderr

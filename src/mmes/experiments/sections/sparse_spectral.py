@@ -6,17 +6,18 @@ import numpy as np
 
 from mmes.experiments import paper
 from mmes.experiments.charts import Chart, Series
-from mmes.experiments.clustering import PREFIX, data_sets
+from mmes.experiments.objectives import CLUSTERING as PREFIX
 from mmes.experiments.paper import Published
-from mmes.experiments.plan import Objective, Run, Strategy
-from mmes.experiments.sections.section import Findings, Material, Protocol, Section
+from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import MMES, full, seeds
 from mmes.experiments.statistics import Mark, quantile
-from mmes.experiments.tables import Comparison, best_value, compare
+from mmes.experiments.tables import Cell, Comparison, Line, Table, best_value, compare
 
 METHODS = (MMES, Strategy("gsc", "GSC"), Strategy("smoothed", "smoothed"))
 QUICK_SETS, QUICK_BETAS = ("ALLAML",), (0.01, 0.0005)
 BUDGET = 300_000
+SPREAD = ("runs", "smallest", "largest", "evaluations", "smallest of smoothed")
 
 
 def _dimensions() -> dict[str, int]:
@@ -28,14 +29,14 @@ def objective(name: str, beta: float) -> Objective:
     return Objective(f"{PREFIX}{name}", f"{name}, β = {beta:g}", (("beta", beta),))
 
 
-def plan(protocol: Protocol) -> list[Run]:
+def plan(extent: Extent) -> list[Trial]:
     """All data sets and betas, 20 runs; quick takes one small set, two betas, two runs."""
-    everything = full(protocol)
+    everything = full(extent)
     names = [n for n in paper.load("ssc")["data_sets"] if everything or n in QUICK_SETS]
     betas = paper.load("ssc")["betas"] if everything else QUICK_BETAS
     dimensions = _dimensions()
     return [
-        Run(method, objective(name, beta), dimensions[name], seed, BUDGET, None, None, None)
+        Trial(method, objective(name, beta), dimensions[name], seed, BUDGET, None, None, None)
         for seed in seeds(20 if everything else 2)
         for name in names
         for beta in betas
@@ -60,8 +61,6 @@ def published() -> dict[tuple[str, int, str], Published]:
 
 def present(material: Material) -> Findings:
     """Return the table of objectives, and how far ours lies from the paper's."""
-    if not data_sets():
-        return Findings(notes=("This version has no sparse spectral clustering yet.",))
     cells = published()
     places = list(dict.fromkeys(key[:2] for key in cells))
     data = Comparison(material.runs, material.outcomes, best_value)
@@ -80,7 +79,33 @@ def present(material: Material) -> Findings:
             "Four of the paper's 18 data sets are not available and were not run.",
         ),
     )
-    return Findings((table,), (_ratios(data, cells),))
+    return Findings((table, _spread(data)), (_ratios(data, cells),))
+
+
+def _spread(data: Comparison) -> Table:
+    """Return what the medians hide: the number of runs, their extremes, and what MMES spent."""
+    lines: list[Line] = []
+    for place in data.places():
+        found = [result for _, result in data.finished(place, "MMES")]
+        smoothed = [result.best for _, result in data.finished(place, "smoothed")]
+        values = [result.best for result in found]
+        spent = [float(result.evaluations) for result in found]
+        numbers = (
+            float(len(found)) if found else None,
+            min(values, default=None),
+            max(values, default=None),
+            quantile(spent, 0.5) if spent else None,
+            min(smoothed, default=None),
+        )
+        cells = {name: Cell(ours=x) for name, x in zip(SPREAD, numbers, strict=True)}
+        lines.append(Line(place[0], cells))
+    return Table(
+        "clustering-spread",
+        "Sparse spectral clustering: spread and effort",
+        "extremes of the objective over the runs, and the median number of evaluations",
+        SPREAD,
+        tuple(lines),
+    )
 
 
 def _ratios(data: Comparison, cells: dict[tuple[str, int, str], Published]) -> Chart:
