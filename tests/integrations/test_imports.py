@@ -35,6 +35,7 @@ def test_import_mmes_loads_no_extra() -> None:
     ("adapter", "package", "extra"),
     [
         ("scipy", "scipy", "scipy"),
+        ("torch", "torch", "torch"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(adapter: str, package: str, extra: str) -> None:

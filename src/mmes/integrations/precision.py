@@ -1,0 +1,53 @@
+"""A warning for models that compute in low precision: below some step size, x no longer moves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import MMESWarning, warn_user
+
+# With steps of eight units in the last place about 3 % of the variables do not move; at one unit a
+# quarter of them.
+_UNITS = 8.0
+_LOOKED_AT = 1000  # variables: a median needs no more
+
+
+class LowPrecisionWarning(MMESWarning):
+    """The steps of the search are so small that the model's number format swallows many of them."""
+
+
+class SmallSteps:
+    """Warns once when the candidates of a generation differ by too little for a number format.
+
+    Parameters
+    ----------
+    resolution : float
+        The format's relative resolution, for example 1.2e-7 for float32.
+    format_name : str
+        Its name.
+    way_out : str
+        What the user can do.
+    """
+
+    def __init__(self, resolution: float, format_name: str, way_out: str):
+        self._resolution = resolution
+        self._format_name = format_name
+        self._way_out = way_out
+        self._said = False
+
+    def look(self, points: NDArray[np.float64]) -> None:
+        """Look at a generation, one candidate per row."""
+        if self._said or points.shape[0] < 2:
+            return
+        stride = max(1, points.shape[1] // _LOOKED_AT)
+        first, second = points[-1, ::stride], points[-2, ::stride]
+        size = float(np.median(np.abs(first)))
+        step = float(np.median(np.abs(first - second)))  # 0 where both lie on a bound
+        if 0 < step < _UNITS * self._resolution * size:
+            self._said = True
+            warn_user(
+                f"candidates differ by {step:.1e} where the variables have the size {size:.1e}: "
+                f"{self._format_name} swallows many of such steps. {self._way_out}",
+                LowPrecisionWarning,
+            )
