@@ -17,6 +17,7 @@ from mmes.errors import (
     TellError,
     Terminated,
 )
+from mmes.evaluate.factory import Factory
 from mmes.minimize import Run, minimize, resume
 from mmes.mixture import Mixture
 from mmes.observe import Progress
@@ -32,6 +33,7 @@ __all__ = [
     "CheckpointExists",
     "CheckpointTooNew",
     "EvaluationError",
+    "Factory",
     "MMESError",
     "MMESWarning",
     "Mixture",

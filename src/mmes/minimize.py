@@ -20,7 +20,7 @@ __all__ = ["RUN_OPTIONS", "Run", "minimize", "resume"]
 
 
 def minimize(
-    fun: Callable[[Any], Any],
+    fun: Callable[[Any], Any] | None,
     x0: ArrayLike | None = None,
     sigma0: float | None = None,
     *,
@@ -41,7 +41,8 @@ def minimize(
     fun : callable
         The objective: one point in, one real number out; or, with ``vectorized=True``, a (k, n)
         array in, k numbers out. The arrays are read-only. NaN marks a failed evaluation: it ranks
-        last.
+        last. `mmes.Factory` is one that is made in each process. None where `workers` is an
+        evaluator of your own.
     x0 : array_like, optional
         Start point. May be left out where `bounds` are finite: the start is then uniform in the
         box.
@@ -65,10 +66,12 @@ def minimize(
         ends the run.
     catch : tuple of exception types
         Exceptions of the objective that make a failed candidate instead of ending the run.
-    workers : int, executor or callable, optional
-        Who evaluates: None this process; a number so many worker processes, -1 one a core, which
+    workers : int, executor, callable or evaluator, optional
+        Who evaluates: None this process; a number so many worker processes, -1 one per core, which
         are replaced when they die; an executor in the manner of `concurrent.futures` (also a Dask
-        client), or a function that makes one. The result is the same to the bit.
+        client), or a function that makes one; or an evaluator of your own, an object with the
+        methods `evaluate` and `close` (see `mmes.evaluate.protocol.Evaluator`). The result is the
+        same to the bit.
     checkpoint : str or path, optional
         File to which the state is written every `checkpoint_seconds`, at the end, and when an
         error, Ctrl-C or SIGTERM ends the run; `mmes.resume` goes on from it. An existing one is

@@ -51,7 +51,7 @@ class Run:
 
     def __init__(
         self,
-        fun: Callable[[Any], Any],
+        fun: Callable[[Any], Any] | None,
         x0: ArrayLike | None = None,
         sigma0: float | None = None,
         *,
@@ -66,8 +66,6 @@ class Run:
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
-        if not callable(fun):
-            raise TypeError(f"fun must be callable, not {fun!r} (a {type(fun).__name__})")
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, not {callback!r}")
         self._strategy_type = get_strategy(strategy)
@@ -88,9 +86,9 @@ class Run:
         self._from = checked_start(x0, sigma0, bounds, scale, self._manifold)
         self._evaluator = make_evaluator(
             fun,
-            workers=workers,
-            catch=catch,
-            **{option.name: self._limits[option.name] for option in EVALUATION},
+            workers,
+            catch,
+            {option.name: self._limits[option.name] for option in EVALUATION},
         )
         self._interrupts = Interrupts()
         self._stop_requested = threading.Event()
@@ -128,6 +126,7 @@ class Run:
         try:
             with self._interrupts:
                 try:
+                    self._follow()
                     reason = self._to_the_end()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
@@ -155,8 +154,10 @@ class Run:
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         es = self._es
+        rows = int(min(es.rows, self._evaluations_left()))
+        with self._interrupts.interruptible():
+            self._evaluator.begin(es.generation, rows)
         points = es.ask()
-        rows = int(min(points.shape[0], self._evaluations_left()))
         with self._interrupts.interruptible():
             values = self._evaluator.evaluate(points[:rows], es.generation, self._time_is_left)
         complete = values.size == points.shape[0]
@@ -166,6 +167,9 @@ class Run:
             self._partial = 0 if complete else values.size
             if complete:
                 self._record()
+        if complete:
+            with self._interrupts.interruptible():
+                self._evaluator.told(values)
         self._warn_of_failures(values)
         if self._target_reached():
             return StopReason.TARGET_REACHED
@@ -249,6 +253,11 @@ class Run:
             self._spent["failed"] += es.failed_evaluations
             self._start += 1
             self._es = self._begin(self._start)
+        self._follow()
+
+    def _follow(self) -> None:
+        with self._interrupts.interruptible():
+            self._evaluator.follow(self._es)
 
     # Bookkeeping
 

@@ -1,63 +1,92 @@
-"""Which evaluator does the work: this process, worker processes, or an executor."""
+"""Which evaluator does the work: this process, workers, an executor, or one of the user's."""
 
 from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from mmes.evaluate.factory import made
 from mmes.evaluate.futures import FuturesEvaluator
+from mmes.evaluate.own import OwnEvaluator, is_evaluator
 from mmes.evaluate.processes import ProcessEvaluator
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Exceptions, Task
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
+from mmes.run_options import EVALUATION
+
+_DEFAULTS = {option.name: option.default for option in EVALUATION}
 
 
 def make_evaluator(
-    fun: Callable[[Any], Any],
-    *,
-    workers: Any = None,
-    catch: Exceptions = (),
-    vectorized: bool = False,
-    evaluation_timeout: float | None = None,
-    retries: int = 3,
-    lost: str = "raise",
-    chunk_size: int | None = None,
+    fun: Callable[[Any], Any] | None, workers: Any, catch: Any, options: Mapping[str, Any]
 ) -> Evaluator:
-    """Return the evaluator for what the user asked for; parameters as in `mmes.minimize`."""
+    """Return the evaluator for what the user asked for.
+
+    Parameters
+    ----------
+    fun : callable or None
+        The objective; None is allowed for an evaluator of the user's own, which has it.
+    workers, catch
+        As in `mmes.minimize`.
+    options : mapping
+        Those of `EVALUATION`, checked.
+    """
     catch = _checked_catch(catch)
+    if is_evaluator(workers):
+        for name, value in {"catch": catch, **options}.items():
+            if value != _DEFAULTS.get(name, ()):
+                raise ValueError(
+                    f"{name}={value!r} cannot be combined with an evaluator of your own, which "
+                    "decides this itself"
+                )
+        return OwnEvaluator(workers)
+    if fun is None or not callable(fun):
+        raise TypeError(f"fun must be callable, not {fun!r} (a {type(fun).__name__})")
+    timeout, retries, lost = (options[name] for name in ("evaluation_timeout", "retries", "lost"))
     if workers is None:
-        if evaluation_timeout is not None:
+        if timeout is not None:
             raise ValueError(
-                f"evaluation_timeout={evaluation_timeout:g} needs workers: an evaluation in this "
-                "process cannot be "
-                "interrupted; workers=1 takes one worker process"
+                f"evaluation_timeout={timeout:g} needs workers: an evaluation in this process "
+                "cannot be interrupted; workers=1 takes one worker process"
             )
-        return VectorizedEvaluator(fun, catch) if vectorized else SerialEvaluator(fun, catch)
-    task = Task(fun, catch, vectorized)
+        kind = VectorizedEvaluator if options["vectorized"] else SerialEvaluator
+        return kind(made(fun), catch)
+    task = Task(fun, catch, options["vectorized"])
     number = isinstance(workers, numbers.Integral) and not isinstance(workers, bool | np.bool_)
     count = int(workers) if number else 0
     if count == -1:
         count = usable_cores()
     if count >= 1:
-        return ProcessEvaluator(task, count, evaluation_timeout, retries, lost, chunk_size)
-    if number or not (hasattr(workers, "submit") or callable(workers)):
-        kind = ValueError if number else TypeError
-        raise kind(
-            "workers must be a number of processes >= 1, -1 for one a core, an executor, or a "
-            "function that "
-            f"makes one, not {workers!r}"
+        return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
+    make = getattr(workers, "evaluator", None)
+    if callable(make):
+        if options["chunk_size"] is not None:
+            raise ValueError(
+                f"chunk_size={options['chunk_size']} cannot be combined with {workers!r}, which "
+                "shares out the candidates itself"
+            )
+        found = make(task, retries, lost, timeout)
+        if not is_evaluator(found):
+            raise TypeError(
+                f"workers.evaluator() must return an object with evaluate and close, not {found!r}"
+            )
+        return OwnEvaluator(found)
+    if not (hasattr(workers, "submit") or callable(workers)):
+        raise (ValueError if number else TypeError)(
+            "workers must be a number of processes >= 1, -1 for one per core, an executor, a "
+            "function that makes one, or an object with the methods evaluate and close, not "
+            f"{workers!r}"
         )
-    if evaluation_timeout is not None:
+    if timeout is not None:
         raise ValueError(
-            f"evaluation_timeout={evaluation_timeout:g} needs a number of workers: what an "
-            "executor runs cannot be "
-            "killed"
+            f"evaluation_timeout={timeout:g} needs a number of workers: what an executor runs "
+            "cannot be killed"
         )
-    return FuturesEvaluator(task, workers, retries, lost, chunk_size)
+    return FuturesEvaluator(task, workers, retries, lost, options["chunk_size"])
 
 
 def usable_cores() -> int:

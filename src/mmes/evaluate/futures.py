@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError
-from mmes.evaluate.protocol import first_part
+from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
 
 
-class FuturesEvaluator:
+class FuturesEvaluator(Evaluator):
     """Submits the candidates to an executor.
 
     Parameters

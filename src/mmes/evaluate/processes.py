@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mmes.errors import EvaluationError
 from mmes.evaluate import worker
 from mmes.evaluate.pickling import pickled
-from mmes.evaluate.protocol import first_part
+from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.shared import SHARED_BYTES, Slots
 
@@ -50,7 +50,7 @@ class _Worker:
     deadline: float = math.inf
 
 
-class ProcessEvaluator:
+class ProcessEvaluator(Evaluator):
     """Evaluates in a crew of worker processes, handing out candidates one at a time.
 
     A worker that dies (killed, segmentation fault, out of memory) or runs past the time limit (it
@@ -211,6 +211,8 @@ class ProcessEvaluator:
                 self._count_failed_start(who)
                 found.append((who, None))
             elif isinstance(message, Outcome):
+                if not who.ready:  # what a factory of the user's raised
+                    message.raise_error(np.empty((0, 0)), 0, 0)
                 found.append((who, message))
             elif message == worker.READY:
                 who.ready, self._failed_starts = True, 0

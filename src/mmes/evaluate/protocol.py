@@ -12,11 +12,26 @@ from mmes.errors import EvaluationError
 
 
 class Evaluator(Protocol):
-    """Turns the candidates of a generation into values."""
+    """Turns the candidates of a generation into values.
 
-    retried: int
+    Of a user's own evaluator only `evaluate` and `close` are asked for.
+    """
+
+    retried: int = 0
     """Evaluations repeated so far because a worker was lost; they are not counted as evaluations.
     """
+
+    def follow(self, es: Any) -> None:
+        """Take note of a new optimizer: at the start, after a restart, after resuming."""
+
+    def begin(self, generation: int, rows: int) -> None:
+        """Prepare for a generation, whose first `rows` candidates will come to `evaluate`.
+
+        Called before the optimizer is asked, so that work elsewhere can begin meanwhile.
+        """
+
+    def told(self, values: NDArray[np.float64]) -> None:
+        """Take note that the optimizer was told the values of a complete generation."""
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]

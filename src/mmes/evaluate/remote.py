@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.errors import EvaluationError
+from mmes.evaluate.factory import made
 from mmes.evaluate.outcome import as_value, as_values
 from mmes.evaluate.protocol import located
 
@@ -36,8 +38,19 @@ class Task:
     catch: Exceptions = ()
     vectorized: bool = False
 
+    def prepared(self) -> Outcome | None:
+        """Make the objective, if it is a factory; return what went wrong, or None."""
+        try:
+            made(self.objective)
+        except EvaluationError as error:
+            return Outcome([], 0.0, _picklable(error), True, traceback.format_exc())
+        return None
+
     def __call__(self, points: NDArray[np.float64]) -> Outcome:
         """Evaluate a batch of points; whatever the objective raises is part of the outcome."""
+        failure = self.prepared()
+        if failure is not None:
+            return failure
         began = time.perf_counter()
         points.flags.writeable = False
         values: list[float] = []

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.evaluate.outcome import as_value, as_values
-from mmes.evaluate.protocol import located
+from mmes.evaluate.protocol import Evaluator, located
 from mmes.evaluate.remote import Exceptions
 
 
-class SerialEvaluator:
+class SerialEvaluator(Evaluator):
     """Calls the objective on one row after the other.
 
     Parameters
@@ -23,8 +23,6 @@ class SerialEvaluator:
     catch : tuple of exception types
         Exceptions that make a failed candidate (NaN, ranked last) instead of ending the run.
     """
-
-    retried = 0
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
         self._objective = objective
@@ -51,7 +49,7 @@ class SerialEvaluator:
         """See `Evaluator.close`: nothing is held."""
 
 
-class VectorizedEvaluator:
+class VectorizedEvaluator(Evaluator):
     """Calls the objective once a generation, on all its rows.
 
     Parameters
@@ -61,8 +59,6 @@ class VectorizedEvaluator:
     catch : tuple of exception types
         Exceptions that make all candidates of the call failed ones instead of ending the run.
     """
-
-    retried = 0
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
         self._objective = objective

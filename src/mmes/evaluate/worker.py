@@ -26,6 +26,10 @@ def serve(connection: Connection, task_bytes: bytes) -> None:
     except BaseException as error:
         connection.send(f"{type(error).__name__}: {error}")
         return
+    failure = task.prepared()
+    if failure is not None:
+        connection.send(failure)
+        return
     connection.send(READY)
     memory = Attached()
     with contextlib.suppress(EOFError, OSError):

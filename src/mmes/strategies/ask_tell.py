@@ -136,6 +136,11 @@ class AskTell:
         return self._search.population_size
 
     @property
+    def rows(self) -> int:
+        """Candidates of the present generation: the rows of what `ask` returns."""
+        return self.population_size + self._extra_rows()
+
+    @property
     def mean(self) -> Vector:
         """The centre of the search, read-only."""
         return self._shown(self._search.mean)

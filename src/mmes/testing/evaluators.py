@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mmes.errors import EvaluationError
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Task
+from mmes.minimize import minimize
 from mmes.testing import hostile
 
 Make = Callable[[Task], Evaluator]
@@ -157,6 +158,23 @@ def closing_twice_does_no_harm(make: Make) -> None:
     evaluator.close()
 
 
+def a_run_with_it_is_the_run_without(make: Make) -> None:
+    """As `workers` of `mmes.minimize`: restarts and a last generation of one row included."""
+    points = _points(1, 6)[0]
+    options: dict[str, Any] = {
+        "seed": 3,
+        "stagnation_window": 5,
+        "stagnation_tolerance": 1e-2,
+        "restarts": 2,
+        "max_evaluations": 1 + 9 * 40 + 1,
+    }
+    plain = minimize(hostile.sphere, points, 0.5, **options)
+    here = minimize(hostile.sphere, points, 0.5, workers=make(Task(hostile.sphere)), **options)
+    _equal(here.x, plain.x)
+    _equal(here.mean, plain.mean)
+    _require(here.nfev == plain.nfev, f"{here.nfev} evaluations instead of {plain.nfev}")
+
+
 CHECKS: tuple[Callable[[Make], None], ...] = (
     values_come_in_the_order_of_the_points,
     generations_may_differ_in_size,
@@ -171,6 +189,7 @@ CHECKS: tuple[Callable[[Make], None], ...] = (
     points_cannot_be_changed_by_the_objective,
     it_stops_when_told,
     closing_twice_does_no_harm,
+    a_run_with_it_is_the_run_without,
 )
 
 

@@ -1,0 +1,69 @@
+"""An evaluator of the user's own, completed to what the loop calls, its values checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.evaluate.outcome import as_values
+from mmes.evaluate.protocol import Evaluator
+
+
+def is_evaluator(thing: Any) -> bool:
+    """Return whether a thing is an evaluator: an object with `evaluate` and `close`."""
+    methods = (getattr(thing, name, None) for name in ("evaluate", "close"))
+    return not isinstance(thing, type) and all(map(callable, methods))
+
+
+class OwnEvaluator(Evaluator):
+    """Stands between the loop and an evaluator of the user's own.
+
+    Parameters
+    ----------
+    inner : object
+        Has `evaluate` and `close`; `retried`, `follow`, `begin` and `told` may be there.
+    """
+
+    def __init__(self, inner: Any):
+        self._inner = inner
+
+    @property
+    def retried(self) -> int:  # type: ignore[override]
+        """See `Evaluator.retried`."""
+        return getattr(self._inner, "retried", 0)
+
+    def follow(self, es: Any) -> None:
+        """See `Evaluator.follow`."""
+        self._call("follow", es)
+
+    def begin(self, generation: int, rows: int) -> None:
+        """See `Evaluator.begin`."""
+        self._call("begin", generation, rows)
+
+    def told(self, values: NDArray[np.float64]) -> None:
+        """See `Evaluator.told`."""
+        self._call("told", values)
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`."""
+        answer = self._inner.evaluate(points, generation, keep_going)
+        rows, count = points.shape[0], np.size(answer)
+        if count > rows or (count < rows and keep_going()):
+            raise ValueError(
+                f"the evaluator must return {rows} values for {rows} points, not {count}"
+            )
+        return as_values(answer, count)
+
+    def close(self) -> None:
+        """See `Evaluator.close`."""
+        self._inner.close()
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        method = getattr(self._inner, name, None)
+        if method is not None:
+            method(*arguments)
