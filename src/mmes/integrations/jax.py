@@ -1,0 +1,114 @@
+"""A JAX loss of a tree of arrays as an objective for many candidates at once.
+
+>>> import mmes, jax.numpy as jnp
+>>> from mmes.integrations.jax import batched
+>>> params = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
+>>> f = batched(lambda p: jnp.sum(p["w"] ** 2) + jnp.sum(p["b"] ** 2), like=params)
+>>> r = mmes.minimize(f, f.x0, 0.1, vectorized=True, max_evaluations=1000, seed=1)
+>>> best = f.unravel(r.x)
+>>> bool(jnp.abs(best["w"]).max() < 0.1)
+True
+"""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.integrations.missing import missing
+from mmes.integrations.precision import SmallSteps
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+except ImportError as error:
+    raise missing("jax", "jax") from error
+
+__all__ = ["Batched", "batched"]
+
+
+class Batched:
+    """A loss, compiled for all candidates of a generation; see `batched`.
+
+    Attributes
+    ----------
+    x0 : ndarray
+        The tree it was made for, as one vector in float64.
+    n : int
+        The number of variables.
+    """
+
+    def __init__(self, loss: Callable[[Any], Any], like: Any, rows: int | None = None):
+        if rows is not None and (not isinstance(rows, int) or rows < 1):
+            raise ValueError(f"rows must be an integer >= 1, not {rows!r}")
+        for leaf in jax.tree_util.tree_leaves(like):
+            kind = jnp.asarray(leaf).dtype
+            if not jnp.issubdtype(kind, jnp.floating):
+                raise ValueError(f"like must hold real floating-point numbers, not {kind}")
+        start, unravel = ravel_pytree(like)
+        if start.size == 0:
+            raise ValueError("like holds no numbers: nothing to minimise")
+        self.x0: NDArray[np.float64] = np.array(start, dtype=np.float64)
+        self.n = self.x0.size
+        self._unravel = unravel
+        self._kind = start.dtype
+        self._fixed_rows = rows
+        self._rows = rows or 0
+        self._loss = jax.jit(jax.vmap(lambda x: loss(unravel(x))))
+        self._small_steps = SmallSteps(
+            float(jnp.finfo(self._kind).eps),
+            str(self._kind),
+            'jax.config.update("jax_enable_x64", True) before anything else gives more digits',
+        )
+
+    def unravel(self, x: Any) -> Any:
+        """Return a vector as a tree of the shape of `like`."""
+        return self._unravel(jnp.asarray(x, dtype=self._kind))
+
+    def __call__(self, points: Any) -> NDArray[np.float64]:
+        """Return the loss of each row."""
+        points = np.asarray(points)
+        self._small_steps.look(points)
+        count = points.shape[0]
+        if self._fixed_rows is None:
+            self._rows = max(self._rows, count)
+        parts = [self._padded(points[at : at + self._rows]) for at in range(0, count, self._rows)]
+        return np.concatenate(parts)
+
+    def _padded(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the values of at most `_rows` points, computed with exactly so many."""
+        count = points.shape[0]
+        if count < self._rows:
+            filler = np.broadcast_to(points[:1], (self._rows - count, self.n))
+            points = np.concatenate([points, filler])
+        # A copy in the tree's own format; DLPack does not take numpy's read-only arrays.
+        values = self._loss(jnp.asarray(points, dtype=self._kind))
+        return np.asarray(values, dtype=np.float64)[:count]
+
+
+def batched(loss: Callable[[Any], Any], like: Any, rows: int | None = None) -> Batched:
+    """Return a loss of a tree of arrays as an objective for ``minimize(..., vectorized=True)``.
+
+    Parameters
+    ----------
+    loss : callable
+        Takes a tree of the shape of `like`, returns one number; it must be possible to trace it
+        with `jax.jit` and `jax.vmap`.
+    like : tree of arrays
+        The parameters, for their shapes, their format, and as start point `x0`.
+    rows : int, optional
+        How many candidates are computed at once; by default as many as came at once so far. Fewer
+        are filled up, since JAX compiles anew for every number: the first generation has one
+        more, the last one may have fewer.
+
+    Returns
+    -------
+    Batched
+        The objective, with the attributes `x0` and `n` and the method `unravel`.
+    """
+    return Batched(loss, like, rows)
