@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -28,7 +28,8 @@ def minimize(
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
     strategy: str | type[AskTell] = "mmes",
-    callback: Callable[[Progress], Any] | None = None,
+    callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
+    progress: bool = False,
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -61,9 +62,13 @@ def minimize(
         the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`.
-    callback : callable, optional
-        Called after every generation with a `Progress`; returning True or raising StopIteration
-        ends the run.
+    callback : callable, or a list of them, optional
+        Called after every generation with a `Progress`, and once more at the end of the run with
+        ``progress.final`` True. Returning something true, or raising StopIteration, ends the run.
+        One with a method `close` is closed when the run ends, whatever ended it.
+    progress : bool
+        Whether to show the progress on stderr: a live line on a terminal where `rich` is
+        installed, else a line every few seconds.
     catch : tuple of exception types
         Exceptions of the objective that make a failed candidate instead of ending the run.
     workers : int, executor, callable or evaluator, optional
@@ -114,6 +119,7 @@ def minimize(
         manifold=manifold,
         strategy=strategy,
         callback=callback,
+        progress=progress,
         catch=catch,
         workers=workers,
         checkpoint=checkpoint,
@@ -126,7 +132,8 @@ def resume(
     fun: Callable[[Any], Any],
     *,
     strategy: str | type[AskTell] | None = None,
-    callback: Callable[[Progress], Any] | None = None,
+    callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
+    progress: bool = False,
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -142,7 +149,7 @@ def resume(
         The objective: a checkpoint holds no code.
     strategy : class, optional
         The strategy, if it is not one of the library's own.
-    callback, catch, workers
+    callback, progress, catch, workers
         As in `minimize`; they may differ from those of the run that was interrupted.
     checkpoint : str or path, optional
         Where to write from now on; by default `path`.
@@ -166,6 +173,7 @@ def resume(
         fun,
         strategy=strategy,
         callback=callback,
+        progress=progress,
         catch=catch,
         workers=workers,
         checkpoint=checkpoint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.stopping import StopReason
+
 COLUMNS = ("evaluations", "best", "sigma", "start")
+SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed")
 
 
 class History:
@@ -70,9 +74,9 @@ class History:
         return made
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Progress:
-    """What a callback sees at the end of a generation.
+    """What a callback sees at the end of a generation, and once more at the end of the run.
 
     Attributes
     ----------
@@ -88,8 +92,12 @@ class Progress:
         Number of the current start, 0 for the first.
     elapsed : float
         Seconds since the run (or its resumption) began.
-    max_evaluations : int or None
-        The budget, for displays.
+    max_evaluations, time_limit : int, float or None
+        The limits of the run, for displays.
+    final : bool
+        Whether this is the last call, at the end of the run.
+    reason : StopReason or None
+        In the last call: why the run ended.
     """
 
     evaluations: int
@@ -99,9 +107,23 @@ class Progress:
     start: int
     elapsed: float
     max_evaluations: int | None
+    time_limit: float | None
     _best_x: Callable[[], NDArray[np.float64]]
     _mean: Callable[[], NDArray[np.float64]]
     _request_stop: Callable[[], None]
+    final: bool = False
+    reason: StopReason | None = None
+
+    def scalars(self) -> dict[str, Any]:
+        """Return the numbers by name, for loggers."""
+        return {name: getattr(self, name) for name in SCALARS}
+
+    def __repr__(self) -> str:
+        end = "" if self.reason is None else f", reason={self.reason.name}"
+        return (
+            f"Progress(generation={self.generation}, evaluations={self.evaluations}, "
+            f"best_value={self.best_value:.6g}, sigma={self.sigma:.3g}{end})"
+        )
 
     @property
     def best_x(self) -> NDArray[np.float64]:
@@ -116,3 +138,45 @@ class Progress:
     def request_stop(self) -> None:
         """Ask the run to end at the end of this generation; may be called from any thread."""
         self._request_stop()
+
+
+class Observers:
+    """The callbacks of a run.
+
+    Parameters
+    ----------
+    callback : callable, list or tuple of callables, or None
+        What `mmes.minimize` was given.
+    """
+
+    def __init__(self, callback: Any):
+        several = isinstance(callback, list | tuple)
+        self._all = tuple(callback) if several else () if callback is None else (callback,)
+        for one in self._all:
+            if not callable(one):
+                raise TypeError(
+                    f"callback must be callable, or a list of callables, not {one!r} "
+                    f"(a {type(one).__name__})"
+                )
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def ask_to_stop(self, progress: Progress) -> bool:
+        """Call every one of them; return whether any wants the run to end."""
+        stop = False
+        for observer in self._all:
+            try:
+                answer = observer(progress)
+                stop |= answer is not None and bool(answer)
+            except StopIteration:
+                stop = True
+        return stop
+
+    def close(self) -> None:
+        """Close those that can be closed, all of them even if one raises."""
+        with contextlib.ExitStack() as stack:
+            for observer in reversed(self._all):
+                close = getattr(observer, "close", None)
+                if callable(close):
+                    stack.callback(close)

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes import checkpoint as files
 from mmes import run_state
+from mmes.display import watchers
 from mmes.errors import (
     CheckpointError,
     CheckpointExists,
@@ -26,7 +28,7 @@ from mmes.errors import (
 from mmes.evaluate.choose import make_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
-from mmes.observe import History, Progress
+from mmes.observe import History, Observers, Progress
 from mmes.options import validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import RESTARTABLE, restart_options, start_point, start_seed
@@ -59,15 +61,14 @@ class Run:
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
         strategy: str | type[AskTell] = "mmes",
-        callback: Callable[[Progress], Any] | None = None,
+        callback: Any = None,
+        progress: bool = False,
         catch: tuple[type[BaseException], ...] = (),
         workers: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be callable, not {callback!r}")
         self._strategy_type = get_strategy(strategy)
         table = RUN_OPTIONS + self._strategy_type.option_table()
         chosen = validated(table, options, f"minimize with strategy {self._strategy_type.name!r}")
@@ -80,7 +81,7 @@ class Run:
         self.notes: dict[str, Any] = {}
         """Words and numbers of the caller's own, kept in the checkpoint."""
         self._options = chosen
-        self._callback = callback
+        self._observers = Observers(watchers(callback, progress))
         kind = self._strategy_type
         self._manifold = checked_manifold(manifold, kind.name, kind.on_manifolds, bounds, scale)
         self._from = checked_start(x0, sigma0, bounds, scale, self._manifold)
@@ -130,12 +131,15 @@ class Run:
                     reason = self._to_the_end()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
-                    return self._result(reason, self._reevaluated())
+                    result = self._result(reason, self._reevaluated())
+                    self._say_farewell(result)
+                    return result
                 except BaseException as error:
                     self._leave(error)
                     raise
         finally:
             self._evaluator.close()
+            self._observers.close()
 
     def _to_the_end(self) -> StopReason:
         # A resumed run may have been at its end.
@@ -175,9 +179,9 @@ class Run:
             return StopReason.TARGET_REACHED
         if not complete:
             return StopReason.TIME_LIMIT if not self._time_is_left() else StopReason.MAX_EVALUATIONS
-        if self._callback is not None:
+        if self._observers:
             with self._interrupts.interruptible():
-                if self._callback_says_stop():
+                if self._observers.ask_to_stop(self._progress()):
                     return StopReason.CALLBACK
         return self._limit_reached()
 
@@ -195,8 +199,8 @@ class Run:
             return StopReason.TIME_LIMIT
         return self._es.stop()
 
-    def _callback_says_stop(self) -> bool:
-        progress = Progress(
+    def _progress(self) -> Progress:
+        return Progress(
             evaluations=self.evaluations,
             generation=self.generations,
             best_value=self._best_so_far()[0],
@@ -204,15 +208,23 @@ class Run:
             start=self._start,
             elapsed=self._elapsed(),
             max_evaluations=self._limits["max_evaluations"],
+            time_limit=self._limits["time_limit"],
             _best_x=lambda: self._best_so_far()[1],
             _mean=lambda: self._es.mean,
             _request_stop=self.request_stop,
         )
-        assert self._callback is not None
-        try:
-            return self._callback(progress) is True
-        except StopIteration:
-            return True
+
+    def _say_farewell(self, result: Result) -> None:
+        if self._observers:
+            with self._interrupts.interruptible():
+                self._observers.ask_to_stop(
+                    replace(
+                        self._progress(),
+                        evaluations=result.nfev,
+                        final=True,
+                        reason=result.reason,
+                    )
+                )
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
         if not self._warned and np.isnan(values).any():

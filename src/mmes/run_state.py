@@ -69,7 +69,7 @@ def restored(
     """Return a run that goes on from a state; see `Run.from_state`."""
     strategy = get_strategy(changes.pop("strategy", None) or state["strategy"])
     free = {option.name for option in RUN_OPTIONS} | set(_FREE_OPTIONS)
-    direct = {"callback", "catch", "workers"}
+    direct = {"callback", "catch", "progress", "workers"}
     for name in changes:
         if name not in free | direct:
             raise TypeError(

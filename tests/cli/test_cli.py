@@ -17,9 +17,6 @@ import mmes
 from mmes import checkpoint
 from mmes.cli import main
 from mmes.cli.arguments import add_options
-from mmes.cli.display import Display
-from mmes.cli.output import duration
-from mmes.observe import Progress
 from mmes.run_options import RUN_OPTIONS
 from mmes.testing import hostile
 
@@ -376,39 +373,6 @@ def test_row09_a_signal_saves_and_says_how_to_go_on(capsys, folder, number, stat
     assert np.array_equal(np.load("o/x.npy"), expected.x)
 
 
-def progress(**changes):
-    settings = {
-        "evaluations": 2500, "generation": 100, "best_value": 1.25, "sigma": 0.5, "start": 0,
-        "elapsed": 2.0, "max_evaluations": 10_000, "_best_x": None, "_mean": None,
-        "_request_stop": None,
-    }  # fmt: skip
-    return Progress(**settings | changes)
-
-
-def test_the_line_shows_what_matters():
-    display = Display(quiet=False, time_limit=None)
-    assert display.line(progress()) == (
-        "2,500 of 10,000 (25%) evaluations  best 1.25  sigma 0.5  1,250/s  at most 6.0 s left"
-    )
-    limited = Display(quiet=False, time_limit=5.0)
-    assert "at most 3.0 s left" in limited.line(progress(max_evaluations=None, start=2))
-    assert "start 3" in limited.line(progress(start=2))
-
-
-def test_plain_lines_come_seldom(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with Display(quiet=False, time_limit=None) as display:
-        for _ in range(250):
-            now[0] += 0.1
-            display(progress())
-    assert len(capsys.readouterr().err.splitlines()) == 2
-    with Display(quiet=True, time_limit=None) as display:
-        now[0] += 100
-        display(progress())
-    assert capsys.readouterr().err == ""
-
-
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
 def test_on_a_terminal_the_line_is_live(folder):
     pytest.importorskip("rich")
@@ -431,19 +395,3 @@ def test_on_a_terminal_the_line_is_live(folder):
     assert process.wait(timeout=60) == 0
     assert b"evaluations" in seen
     assert b"\x1b[2K" in seen  # the line is drawn over
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.44, "0.4 s"),
-        (99, "99.0 s"),
-        (200, "3 min 20 s"),
-        (7500, "2 h 5 min"),
-        (273_600, "76 h 0 min"),
-        (400_000, "4 d 15 h"),
-        (float("inf"), "?"),
-    ],
-)
-def test_durations_as_people_say_them(seconds, text):
-    assert duration(seconds) == text

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mmes.cli.status import Mistake
+from mmes.display import duration
 from mmes.result import Result
 
 DEFAULT_FOLDER = "mmes-out"
@@ -83,18 +84,6 @@ def summary(result: Result, folder: Path) -> str:
             )
     lines.append(("saved", f"{folder}/ (result.json, x.npy, mean.npy, history.csv)"))
     return "\n".join(f"{label:>12}  {text}" for label, text in lines)
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it: 0.4 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    if not math.isfinite(seconds):
-        return "?"
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    for unit, size, smaller, part in (("min", 60, "s", 1), ("h", 3600, "min", 60)):
-        if seconds < 100 * size:
-            return f"{seconds // size:.0f} {unit} {seconds % size // part:.0f} {smaller}"
-    return f"{seconds // 86400:.0f} d {seconds % 86400 // 3600:.0f} h"
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 
 from mmes import checkpoint as files
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
-from mmes.cli.display import Display
 from mmes.cli.output import output_folder, summary, write_result
 from mmes.cli.start import where_to_start
 from mmes.cli.status import (
@@ -24,6 +23,7 @@ from mmes.cli.status import (
     say,
 )
 from mmes.cli.target import BuiltIn, is_user_code, load_target
+from mmes.display import Display
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.minimize import Run, resumed_run
 from mmes.result import Result
@@ -110,19 +110,18 @@ def run(argv: list[str]) -> int:
         options.setdefault("vectorized", True)
     problem = objective.problem if isinstance(objective, BuiltIn) else None
     options |= where_to_start(arguments, problem, options)
-    display = Display(arguments.quiet, options.get("time_limit"))
     made = _checked(
         lambda: Run(
             objective,
             strategy=strategy,
-            callback=display,
+            callback=_display(arguments),
             workers=arguments.workers,
             checkpoint=arguments.checkpoint,
             **options,
         )
     )
     made.notes = {"target": arguments.function, "problem_options": problem_options}
-    return _carry_out(made, display, arguments, arguments.function, arguments.checkpoint)
+    return _carry_out(made, arguments, arguments.function, arguments.checkpoint)
 
 
 def resume(argv: list[str]) -> int:
@@ -139,12 +138,11 @@ def resume(argv: list[str]) -> int:
     target, problem_options = _noted_target(state, arguments.file, arguments.function)
     objective = load_target(target, problem_options)
     changes = chosen(arguments, RUN_OPTIONS)
-    display = Display(arguments.quiet, changes.get("time_limit", state["limits"]["time_limit"]))
     made = _checked(
         lambda: resumed_run(
             arguments.file,
             objective,
-            callback=display,
+            callback=_display(arguments),
             workers=arguments.workers,
             checkpoint=arguments.checkpoint,
             **changes,
@@ -156,7 +154,7 @@ def resume(argv: list[str]) -> int:
             f"{arguments.file}: {target}, {state['evaluations']:,} evaluations in "
             f"{state['generations']:,} generations so far"
         )
-    return _carry_out(made, display, arguments, target, arguments.checkpoint or arguments.file)
+    return _carry_out(made, arguments, target, arguments.checkpoint or arguments.file)
 
 
 def _add_common(parser: Parser) -> None:
@@ -195,15 +193,17 @@ def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[
     return noted, notes["problem_options"]
 
 
-def _carry_out(
-    made: Run, display: Display, arguments: Any, target: str, checkpoint: str | None
-) -> int:
+def _display(arguments: Any) -> Display | None:
+    # The summary follows, so the display needs no last line.
+    return None if arguments.quiet else Display(last_line=False)
+
+
+def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Run to the end, write the results, and return the exit code."""
     folder = output_folder(arguments.out)
     status = OK
     try:
-        with display:
-            result = made.run()
+        result = made.run()
     except (KeyboardInterrupt, Terminated) as error:
         result = getattr(error, "result", None)
         status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else TERMINATED
