@@ -27,6 +27,7 @@ Commands:
   problems    list the built-in problems
   doctor      check the installation; how much memory would n variables need?
   bench       run a benchmark plan              (needs mmes[bench])
+  compete     let strategies compete on a suite (needs mmes[bench])
   reproduce   reproduce the paper's tables      (needs mmes[bench])
   report      write the HTML report             (needs mmes[report])
 
@@ -73,6 +74,12 @@ def _bench(argv: list[str]) -> int:
     return bench(argv)
 
 
+def _compete(argv: list[str]) -> int:
+    from mmes.cli.compete import compete_command
+
+    return compete_command(argv)
+
+
 def _reproduce(argv: list[str]) -> int:
     from mmes.cli.laboratory import reproduce
 
@@ -91,6 +98,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "problems": _problems,
     "doctor": _doctor,
     "bench": _bench,
+    "compete": _compete,
     "reproduce": _reproduce,
     "report": _report,
 }

@@ -110,11 +110,11 @@ def number(text: str) -> Any:
         return int(value) if value.is_integer() else value
 
 
-def assignment(text: str) -> tuple[str, Any]:
+def assignment(text: str, flag: str) -> tuple[str, Any]:
     """Return the name and the value of NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not (name and sign and value):
-        raise Mistake(f"--problem-option must be NAME=VALUE, not {text!r}")
+        raise Mistake(f"{flag} must be NAME=VALUE, not {text!r}")
     words = {"true": True, "false": False}
     return name, words.get(value.lower(), number(value))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mmes.cli.arguments import Parser
@@ -52,7 +53,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _add_effort(parser: argparse.ArgumentParser) -> None:
+def add_effort(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how to carry out runs."""
     parser.add_argument("--workers", type=_count, metavar="N", help="processes (all cores)")
     parser.add_argument(
         "--time-limit", type=_positive, metavar="SECONDS",
@@ -84,15 +86,19 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _effort(args: argparse.Namespace) -> Effort:
-    return Effort(
-        args.workers,
-        args.time_limit,
-        args.part,
-        tuple(getattr(args, "strategy", ())),
-        tuple(getattr(args, "problem", ())),
-        tuple(getattr(args, "dimension", ())),
-        getattr(args, "seeds", None),
+def effort_of(args: argparse.Namespace) -> Effort:
+    """Return what the flags of `add_effort` say."""
+    return Effort(args.workers, args.time_limit, args.part)
+
+
+def _chosen_effort(args: argparse.Namespace) -> Effort:
+    """Return what the flags of `add_effort` and `_add_choice` say."""
+    return replace(
+        effort_of(args),
+        strategies=tuple(args.strategy),
+        problems=tuple(args.problem),
+        dimensions=tuple(args.dimension),
+        seeds=args.seeds,
     )
 
 
@@ -109,7 +115,8 @@ def guarded(command: Callable[[], int], name: str) -> int:
         return INTERRUPTED
 
 
-def _tell(report: Report | None) -> None:
+def tell(report: Report | None) -> None:
+    """Print how many runs were made."""
     if report is None:
         return
     parts = [f"{report.finished} runs made"]
@@ -144,7 +151,7 @@ def reproduce(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/reproduce-EXTENT)")
     parser.add_argument("--list", action="store_true", help="list sections and runs, make none")
     _add_choice(parser)
-    _add_effort(parser)
+    add_effort(parser)
     args = parser.parsed(argv)
     return guarded(lambda: _reproduce(args), "reproduce")
 
@@ -165,13 +172,13 @@ def _reproduce(args: argparse.Namespace) -> int:
         print(f"== {section.title} ({section.name}, {extent.value})", flush=True)
         for sentence in section.missing(extent):
             print(f"left out: {sentence}")
-        report, findings = reproduce_section(section, extent, folder, _effort(args))
+        report, findings = reproduce_section(section, extent, folder, _chosen_effort(args))
         failed += len(report.failed) if report else 0
         for table in findings.tables:
             print("\n" + to_text(table), flush=True)
         for note in findings.notes:
             print(note)
-        _tell(report)
+        tell(report)
     if not args.no_report:
         print(f"report: {write_report(folder)}")
     print(f"all in {time.monotonic() - begin:.0f} s, under {folder}")
@@ -187,7 +194,7 @@ def bench(argv: list[str]) -> int:
     )
     parser.add_argument("plan", type=Path, metavar="PLAN.toml", help="what to run")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/NAME-OF-THE-FILE)")
-    _add_effort(parser)
+    add_effort(parser)
     args = parser.parsed(argv)
     return guarded(lambda: _bench(args), "bench")
 
@@ -195,10 +202,10 @@ def bench(argv: list[str]) -> int:
 def _bench(args: argparse.Namespace) -> int:
     plan = read_plan(args.plan)
     folder = args.out or Path("out") / args.plan.stem
-    report, findings = compare_plan(plan, folder, _effort(args))
+    report, findings = compare_plan(plan, folder, effort_of(args))
     for table in findings.tables:
         print(to_text(table))
-    _tell(report)
+    tell(report)
     if not args.no_report:
         print(f"report: {write_report(folder)}")
     return FAILED_RUNS if report.failed else OK

@@ -101,7 +101,8 @@ def run(argv: list[str]) -> int:
     add_options(parser, f"options of the search ({strategy.name})", search)
     arguments = parser.parsed(argv)
 
-    problem_options = dict(assignment(text) for text in arguments.problem_option)
+    given = arguments.problem_option
+    problem_options = dict(assignment(text, "--problem-option") for text in given)
     if arguments.dim is not None and not is_user_code(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -17,24 +18,61 @@ from mmes.experiments.store import TrialResult, thin
 from mmes.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
+from mmes.strategies import get_strategy
+
+Traces = tuple[Vector, Vector, Vector]
 
 START_STREAM = 20210
 """Tells the generator of start points apart from other uses of the same seed."""
 
 
-class Timed:
-    """An objective that adds up the processor time spent in it."""
+class Observed:
+    """An objective that adds up the processor time spent in it and records its best values.
 
-    def __init__(self, function: Callable[[Vector], Vector]) -> None:
+    Parameters
+    ----------
+    function : callable
+        Takes a (k, n) batch.
+    record_at : sequence of int
+        Evaluations after which the best value so far is noted.
+    """
+
+    def __init__(self, function: Callable[[Vector], Vector], record_at: Sequence[int] = ()) -> None:
         self.function = function
         self.seconds = 0.0
+        self.records: list[tuple[int, float]] = []
+        self._ahead = deque(sorted(record_at))
+        self._spent, self._best = 0, np.inf
 
     def __call__(self, points: Vector) -> Vector:
         """Evaluate a batch and note the time."""
         begin = time.process_time()
         values = self.function(points)
         self.seconds += time.process_time() - begin
+        if self._ahead:
+            self._record(np.asarray(values, dtype=np.float64))
         return values
+
+    def _record(self, values: Vector) -> None:
+        while self._ahead and self._ahead[0] <= self._spent + values.size:
+            mark = self._ahead.popleft()
+            until = np.fmin.reduce(values[: mark - self._spent], initial=self._best)
+            self.records.append((mark, float(until)))
+        self._best = np.fmin.reduce(values, initial=self._best)
+        self._spent += values.size
+
+
+def with_records(trace: Traces, records: Sequence[tuple[int, float]]) -> Traces:
+    """Return a trace (evaluations, best, sigma) with recorded best values put into it."""
+    evaluations, best, sigma = trace
+    for mark, value in records:
+        place = int(np.searchsorted(evaluations, mark))
+        if place < evaluations.size and evaluations[place] == mark:
+            continue
+        evaluations = np.insert(evaluations, place, float(mark))
+        best = np.insert(best, place, value)
+        sigma = np.insert(sigma, place, sigma[max(place - 1, 0)] if sigma.size else np.nan)
+    return evaluations, best, sigma
 
 
 def starting_point(run: Trial, problem: Problem) -> tuple[Vector, float]:
@@ -65,7 +103,7 @@ def perform(run: Trial) -> TrialResult:
         return perform_over_subspaces(run, versions())
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     x0, sigma0 = starting_point(run, problem)
-    objective = Timed(problem.batch)
+    objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
     if "restarts" not in settings:
@@ -73,7 +111,10 @@ def perform(run: Trial) -> TrialResult:
         # nothing better for a thousand generations while it learns the scales, and then solves it.
         settings.setdefault("stagnation_window", "off")
     if run.bounds != "none":
-        settings |= {"bounds": problem.bounds, "bounds_handling": run.bounds}
+        settings["bounds"] = problem.bounds
+        known = {option.name for option in get_strategy(run.strategy.name).option_table()}
+        if "bounds_handling" in known:
+            settings.setdefault("bounds_handling", run.bounds)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), time.process_time()
     result = minimize(
@@ -90,6 +131,8 @@ def perform(run: Trial) -> TrialResult:
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     evaluations, best = result.history["evaluations"], result.history["best"]
     kept = thin(evaluations, best)
+    trace = (evaluations[kept], best[kept], result.history["sigma"][kept])
+    evaluations, best, sigma = with_records(trace, objective.records)
     return TrialResult(
         best=result.fun,
         evaluations=result.nfev,
@@ -103,7 +146,7 @@ def perform(run: Trial) -> TrialResult:
         objective_seconds=objective.seconds,
         started=started,
         versions=versions() | {"kernel": result.kernel},
-        trace_evaluations=evaluations[kept],
-        trace_best=best[kept],
-        trace_sigma=result.history["sigma"][kept],
+        trace_evaluations=evaluations,
+        trace_best=best,
+        trace_sigma=sigma,
     )

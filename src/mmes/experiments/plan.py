@@ -96,6 +96,8 @@ class Trial:
         Initial step size; None stands for 0.3 of the width of the box.
     bounds : str
         ``"none"``, or the treatment of points outside the box: ``"clip"`` or ``"reflect"``.
+    record_at : tuple of int
+        Evaluations at which the best value is recorded exactly; no part of the key.
     stored_key : str
         The key a finished run was stored under, where its function may be out of reach by now.
     """
@@ -109,6 +111,7 @@ class Trial:
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
     bounds: str = "none"
+    record_at: tuple[int, ...] = field(default=(), compare=False)
     stored_key: str = field(default="", compare=False)
 
     @cached_property

@@ -40,8 +40,8 @@ class Lines:
     """Prints a line now and then, and one for every failure."""
 
     def __init__(self, total: int, skipped: int) -> None:
-        self.total, self.count = total, skipped
-        self.last = time.monotonic()
+        self.total, self.skipped, self.count = total, skipped, skipped
+        self.begin = self.last = time.monotonic()
         if skipped:
             print(f"{skipped} of {total} runs are already stored", flush=True)
 
@@ -56,7 +56,10 @@ class Lines:
         now = time.monotonic()
         if self.count == self.total or now - self.last >= LINE_SECONDS:
             self.last = now
-            print(f"[{self.count}/{self.total}] {run}", flush=True)
+            each = (now - self.begin) / (self.count - self.skipped)
+            left = each * (self.total - self.count)
+            rest = f"; about {left / 60:.0f} min left" if left >= 60.0 else ""
+            print(f"[{self.count}/{self.total}] {run}{rest}", flush=True)
 
 
 class Bar:

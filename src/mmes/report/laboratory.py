@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from mmes.experiments.charts import Chart, Series
+from mmes.experiments.competition import finished_runs
 from mmes.experiments.overview import overview
 from mmes.experiments.plan import Trial
 from mmes.experiments.reproduce import Laboratory, chosen_sections, material_of
 from mmes.experiments.sections import Extent, Findings
+from mmes.experiments.standings import count, standings
 from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import number
 from mmes.report.page import Group, Page, PageSection, RunRow
@@ -228,7 +230,35 @@ def reproduction_page(laboratory: Laboratory) -> Page:
     )
 
 
+def competition_page(laboratory: Laboratory) -> Page:
+    """Return the page of a competition: all stored runs of its suite and budget."""
+    about = laboratory.about
+    suite, budget, checkpoints = about["suite"], about["budget"], about["checkpoints"]
+    runs, results = finished_runs(laboratory.store, suite, budget)
+    findings = standings(suite, runs, results, checkpoints)
+    chosen = runs[0].strategy.label if runs else "MMES"
+    section = _section("standings", "Standings", "", findings, runs, results, chosen=chosen)
+    return Page(
+        title=about["name"],
+        lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "
+        f"its competition: {count(budget)} evaluations per run, starts uniform in the box. Marks "
+        f"test {chosen} against the others.",
+        cards=_cards(results.values(), about["planned"]),
+        sections=(section,),
+        settings=(*_settings(runs, results), *_versions(results.values())),
+        failures=_failures(laboratory),
+    )
+
+
+PAGES = {
+    "reproduction": reproduction_page,
+    "comparison": comparison_page,
+    "competition": competition_page,
+}
+"""The pages by the kind of folder."""
+
+
 def page_of(folder: Path) -> Page:
     """Return the page of a folder of experiments."""
     laboratory = Laboratory.open(folder)
-    return (reproduction_page if laboratory.kind == "reproduction" else comparison_page)(laboratory)
+    return PAGES[laboratory.kind](laboratory)

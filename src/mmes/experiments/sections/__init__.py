@@ -2,7 +2,7 @@
 
 from mmes.experiments.sections.accuracy import ACCURACY
 from mmes.experiments.sections.basic import BASIC_1000, SCALABILITY
-from mmes.experiments.sections.competitions import CEC2010, CEC2013
+from mmes.experiments.sections.cec import CEC2010, CEC2013
 from mmes.experiments.sections.runtime import RUNTIME
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.sparse_spectral import CLUSTERING

@@ -1,0 +1,194 @@
+"""A competition: strategies on a suite under its rules, every run stored when it ends.
+
+The rules are those of the CEC large-scale competitions: a budget of 3e6 evaluations, the best value
+recorded at 1.2e5, 6e5 and 3e6 of them, 25 runs, starts uniform in the box.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mmes.experiments.availability import missing_pieces
+from mmes.experiments.objectives import fixed_dimension
+from mmes.experiments.plan import Objective, PlanError, Strategy, Trial
+from mmes.experiments.reproduce import Effort, Laboratory, carry_out, write_findings
+from mmes.experiments.runner import Report
+from mmes.experiments.sections import Findings
+from mmes.experiments.standings import standings, value_after
+from mmes.experiments.store import Store, TrialResult, write_atomically
+from mmes.problems.suite import CHECKPOINTS
+from mmes.strategies import get_strategy
+
+SUITES = {
+    "lsgo2010": tuple(f"f{number}" for number in range(1, 21)),
+    "lsgo2013": tuple(f"f{number}" for number in range(1, 16)),
+}
+"""The functions of each suite."""
+
+LABELS = {
+    "mmes": "MMES",
+    "adaptive-mmes": "AdaptiveMMES",
+    "decc-g": "DECC-G",
+    "decc-dg": "DECC-DG",
+    "ccpso2": "CCPSO2",
+    "ma-sw-chains": "MA-SW",
+    "mos": "MOS",
+    "shade-ils": "SHADE-ILS",
+}
+"""How tables call the strategies: as the paper does, so that quoted medians find their column."""
+
+
+@dataclass(frozen=True)
+class Competition:
+    """What is run.
+
+    Attributes
+    ----------
+    suite : str
+        One of `SUITES`.
+    strategies : tuple of Strategy
+        Who competes.
+    functions : tuple of str
+        Functions of the suite, such as ``"f1"``.
+    seeds : tuple of int
+        One run of every strategy on every function each.
+    budget : int
+        Evaluations of a run.
+    checkpoints : tuple of int
+        Evaluations at which the best value is recorded; the budget is always one of them.
+    """
+
+    suite: str
+    strategies: tuple[Strategy, ...]
+    functions: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = tuple(range(1, 26))
+    budget: int = CHECKPOINTS[-1]
+    checkpoints: tuple[int, ...] = CHECKPOINTS
+
+    def __post_init__(self) -> None:
+        if self.suite not in SUITES:
+            raise PlanError(f"suite must be one of {', '.join(SUITES)}, not {self.suite!r}")
+        known = SUITES[self.suite]
+        for function in self.functions:
+            if function not in known:
+                raise PlanError(
+                    f"function must be one of {known[0]} to {known[-1]} of {self.suite}, "
+                    f"not {function!r}"
+                )
+        object.__setattr__(self, "functions", self.functions or known)
+        inside = {mark for mark in self.checkpoints if 0 < mark < self.budget}
+        object.__setattr__(self, "checkpoints", (*sorted(inside), self.budget))
+
+    def runs(self) -> tuple[Trial, ...]:
+        """Return every run; seeds are outermost, so that no cell has two before all have one."""
+        return tuple(
+            Trial(
+                strategy,
+                objective,
+                objective.dimension or 0,
+                seed,
+                self.budget,
+                target=None,
+                start=None,
+                sigma0=None,
+                bounds="clip",
+                record_at=self.checkpoints,
+            )
+            for seed in self.seeds
+            for objective in (function_of(self.suite, name) for name in self.functions)
+            for strategy in self.strategies
+        )
+
+
+def function_of(suite: str, name: str) -> Objective:
+    """Return a function of a suite."""
+    problem = f"{suite}/{name}"
+    return Objective(problem, name, dimension=fixed_dimension(problem))
+
+
+def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
+    """Return a strategy as it competes: with restarts, unless it brings its own.
+
+    Algorithms that search a box only have no notion of a restart from outside; evolution strategies
+    start again with twice the population when the best value stagnates.
+    """
+    made = get_strategy(name)
+    given = dict(options)
+    label = str(given.pop("label", ""))
+    if not label:
+        words = "".join(f", {key}={value}" for key, value in sorted(given.items()))
+        label = LABELS.get(made.name, made.name) + words
+    if not getattr(made, "needs_box", False):
+        given.setdefault("restarts", "unlimited")
+    return Strategy(made.name, label, tuple(sorted(given.items())))
+
+
+def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Report, Findings]:
+    """Make the runs that are not stored yet, and write tables, figures and the list of runs."""
+    runs = competition.runs()
+    missing = missing_pieces(runs)
+    if missing:
+        raise PlanError(missing[0])
+    about = asdict(competition) | {
+        "name": f"Competition on {competition.suite}",
+        "planned": len(runs),
+    }
+    laboratory = Laboratory(folder, "competition", about)
+    laboratory.save()
+    report = carry_out(runs, laboratory.store, effort, effort.workers)
+    stored, results = finished_runs(laboratory.store, competition.suite, competition.budget)
+    content = runs_as_csv(stored, results, competition.checkpoints).encode()
+    write_atomically(folder / "runs.csv", lambda file: file.write(content))
+    findings = standings(competition.suite, stored, results, competition.checkpoints)
+    write_findings(findings, folder / "tables")
+    return report, findings
+
+
+def finished_runs(
+    store: Store, suite: str, budget: int
+) -> tuple[list[Trial], dict[str, TrialResult]]:
+    """Return all stored runs of a suite with a budget, whoever made them, in the suite's order."""
+    order = SUITES[suite]
+    runs = [
+        run
+        for run in store.runs()
+        if run.max_evaluations == budget
+        and run.objective.name.startswith(f"{suite}/")
+        and run.objective.label in order
+    ]
+    known = list(LABELS.values())
+    runs.sort(
+        key=lambda run: (
+            order.index(run.objective.label),
+            known.index(run.strategy.label) if run.strategy.label in known else len(known),
+            run.strategy.label,
+            run.seed,
+        )
+    )
+    results = store.outcomes(runs)
+    return runs, results
+
+
+def runs_as_csv(
+    runs: Iterable[Trial], results: Mapping[str, TrialResult], checkpoints: Sequence[int]
+) -> str:
+    """Return the single runs, one per line, with the best value at every checkpoint."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    marks = [f"best_at_{mark}" for mark in checkpoints]
+    before = ["problem", "strategy", "options", "seed", "budget"]
+    after = ["evaluations", "restarts", "cpu_seconds", "mmes", "key"]
+    writer.writerow([*before, *marks, *after])
+    for run in runs:
+        result = results[run.key]
+        options = " ".join(f"{key}={value}" for key, value in run.strategy.options)
+        what = [run.objective.name, run.strategy.label, options, run.seed, run.max_evaluations]
+        values = [repr(value_after(result, mark)) for mark in checkpoints]
+        effort = [result.evaluations, result.restarts, f"{result.cpu_seconds:.1f}"]
+        writer.writerow([*what, *values, *effort, result.versions.get("mmes", ""), run.key])
+    return text.getvalue()

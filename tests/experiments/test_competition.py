@@ -1,0 +1,198 @@
+"""A competition: the suite's rules, exact values at the checkpoints, points, and a list of runs."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from pretended import make_outcome
+
+import mmes.experiments.reproduce as carrying_out
+from mmes import problems
+from mmes.cli import main
+from mmes.experiments.competition import Competition, competitor, runs_as_csv
+from mmes.experiments.execute import Observed, perform, with_records
+from mmes.experiments.plan import PlanError
+from mmes.experiments.standings import count, points, standings, value_after
+from mmes.experiments.store import Store
+
+MMES = competitor("mmes", {})
+
+
+def competition(**changes) -> Competition:
+    fields = {"suite": "lsgo2013", "strategies": (MMES,), "seeds": (1,)}
+    return Competition(**(fields | changes))
+
+
+class TestWhatIsRun:
+    def test_all_functions_under_the_rules_of_the_suite(self):
+        runs = competition(seeds=(1, 2)).runs()
+        assert len(runs) == 15 * 2
+        assert [run.objective.name for run in runs[:2]] == ["lsgo2013/f1", "lsgo2013/f2"]
+        assert [run.seed for run in runs] == [1] * 15 + [2] * 15  # every cell once before any twice
+        assert {run.dimension for run in runs} == {1000, 905}
+        rules = {(r.max_evaluations, r.target, r.start, r.sigma0, r.bounds) for r in runs}
+        assert rules == {(3_000_000, None, None, None, "clip")}
+        assert runs[0].record_at == (120_000, 600_000, 3_000_000)
+        assert len(competition(suite="lsgo2010").runs()) == 20
+
+    def test_the_key_names_suite_function_strategy_seed_and_budget(self):
+        base = competition().runs()[0].key
+        others = [
+            competition(suite="lsgo2010"),
+            competition(functions=("f2",)),
+            competition(strategies=(competitor("mmes", {"mixing": 2}),)),
+            competition(seeds=(2,)),
+            competition(budget=100),
+        ]
+        assert base not in [other.runs()[0].key for other in others]
+        assert competition(checkpoints=(5,)).runs()[0].key == base
+
+    def test_labels_are_those_of_the_paper(self):
+        assert MMES.label == "MMES"
+        assert dict(MMES.options) == {"restarts": "unlimited"}
+        assert competitor("mmes", {"mixing": 2}).label == "MMES, mixing=2"
+        assert competitor("mmes", {"mixing": 2, "label": "two"}).label == "two"
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"suite": "lsgo2011"}, "suite must be one of lsgo2010, lsgo2013, not 'lsgo2011'"),
+            ({"functions": ("f16",)}, "one of f1 to f15 of lsgo2013, not 'f16'"),
+        ],
+    )
+    def test_mistakes(self, changes, sentence):
+        with pytest.raises(PlanError, match=sentence):
+            competition(**changes)
+
+
+class TestRecords:
+    def test_the_best_value_is_recorded_within_a_batch(self):
+        objective = Observed(lambda points: points[:, 0], record_at=(6, 3, 5))
+        objective(np.array([[5.0], [4.0]]))
+        objective(np.array([[3.0], [np.nan], [1.0], [0.0]]))
+        assert objective.records == [(3, 3.0), (5, 1.0), (6, 0.0)]
+
+    def test_a_record_is_put_into_the_trace_once(self):
+        trace = (np.array([2.0, 6.0]), np.array([4.0, 0.0]), np.array([1.0, 0.5]))
+        evaluations, best, sigma = with_records(trace, [(3, 3.0), (6, 0.0)])
+        assert evaluations.tolist() == [2.0, 3.0, 6.0]
+        assert best.tolist() == [4.0, 3.0, 0.0]
+        assert sigma.tolist() == [1.0, 1.0, 0.5]
+
+    def test_values_at_checkpoints_are_those_of_the_evaluations_made(self):
+        """Against every value that was computed, at checkpoints that cut a generation."""
+        (run,) = competition(functions=("f1",), budget=1000, checkpoints=(100, 500)).runs()
+        seen: list[float] = []
+        problem = problems.get("lsgo2013/f1")
+        inner = type(problem.batch).__call__
+
+        def noted(self, points):
+            values = inner(self, points)
+            seen.extend(values.tolist())
+            return values
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(problem.batch), "__call__", noted)
+            result = perform(run)
+        assert len(seen) == 1000
+        for mark in (100, 500, 1000):
+            assert value_after(result, mark) == min(seen[:mark])
+
+
+class TestStandings:
+    def test_points_by_rank_and_ties_share(self):
+        assert points({"a": 1.0, "b": 3.0, "c": 2.0}) == {"a": 25.0, "b": 15.0, "c": 18.0}
+        assert points({"a": 1.0, "b": 1.0, "c": 2.0}) == {"a": 21.5, "b": 21.5, "c": 15.0}
+        many = points({str(i): float(i) for i in range(12)})
+        assert [many["9"], many["10"], many["11"]] == [1.0, 0.0, 0.0]
+        assert sum(many.values()) == 101.0
+
+    def test_five_statistics_ranks_points_and_quotations(self):
+        strategies = (MMES, competitor("mmes", {"mixing": 2, "label": "two"}))
+        entry = competition(strategies=strategies, functions=("f1", "f13"), seeds=(1, 2, 3))
+        runs = sorted(entry.runs(), key=lambda run: (run.objective.label, run.strategy.label))
+        results = {}
+        for run in runs:
+            # "two" is better on f1 and worse on f13; seeds give 1, 2, 4 times the value.
+            good = (run.strategy.label == "two") == (run.objective.label == "f1")
+            best = (1e3 if good else 1e5) * (1, 2, 4)[run.seed - 1]
+            results[run.key] = make_outcome(
+                trace_evaluations=np.array([120_000.0, 600_000.0, 3_000_000.0]),
+                trace_best=best * np.array([100.0, 10.0, 1.0]),
+                trace_sigma=np.ones(3),
+            )
+        marks = (600_000, 3_000_000)
+        tables = {t.name: t for t in standings("lsgo2013", runs, results, marks).tables}
+        statistics = {
+            line.label: line.cells["MMES"].ours for line in tables["statistics-3000000"].lines
+        }
+        assert [statistics[f"f1 {name}"] for name in ("best", "median", "worst")] == [1e5, 2e5, 4e5]
+        assert statistics["f1 mean"] == pytest.approx(7e5 / 3)
+        assert statistics["f1 sd"] == pytest.approx(np.std([1e5, 2e5, 4e5], ddof=1))
+        early = {line.label: line.cells["two"].ours for line in tables["statistics-600000"].lines}
+        assert early["f1 median"] == 2e4
+        medians = tables["medians-3000000"]
+        assert medians.lines[0].cells["MOS"].paper == 0.0
+        assert medians.lines[0].cells["MMES"].paper == 10500.0
+        ranked = dict(medians.footers)["average rank (ours, 2 rows)"]
+        assert ranked == {"MMES": "1.50", "two": "1.50"}
+        totals = dict(tables["points"].footers)
+        assert totals["total after 3e6 (2 functions)"] == {"MMES": "43", "two": "43"}
+        assert totals["total of all checkpoints"] == {"MMES": "86", "two": "86"}
+        field = tables["points-quoted"].lines[0].cells
+        assert field["MOS (quoted)"].ours == 25.0
+        assert sum(cell.ours or 0.0 for cell in field.values()) == 98.0  # the first eight places
+        text = runs_as_csv(runs, results, marks)
+        rows = list(csv.DictReader(text.splitlines()))
+        assert len(rows) == len(runs)
+        assert {float(row["best_at_3000000"]) for row in rows} == {
+            c * x for c in (1, 2, 4) for x in (1e3, 1e5)
+        }
+
+    def test_counts_are_written_short(self):
+        assert [count(x) for x in (5000, 120_000, 3_000_000)] == ["5000", "1.2e5", "3e6"]
+
+
+def test_the_command_goes_on_and_takes_others_in(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
+    given = ["compete", "lsgo2010", "--function", "f1", "--budget", "200", "--checkpoints", "1e2",
+             "--out", str(tmp_path), "--workers", "1", "--no-report"]  # fmt: skip
+    assert main([*given, "--seeds", "1"]) == 0
+    assert "1 runs made" in capsys.readouterr().out
+    assert main([*given, "--seeds", "1-2", "--part", "2/2"]) == 0
+    assert "1 runs made;" in capsys.readouterr().out
+    assert main([*given, "--seeds", "2", "--strategy", "mmes,mixing=2"]) == 0
+    text = capsys.readouterr().out
+    assert "2 runs made" in text
+    assert "MMES, mixing=2" in text
+    assert "Points of the competition after 200 evaluations" in text
+    assert len(Store(tmp_path / "runs").rows()) == 4
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 4
+    assert "quoted" not in text  # the published medians belong to another budget
+
+
+def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
+    given = ["compete", "lsgo2013", "--function", "f3", "--budget", "100", "--seeds", "2"]
+    assert main([*given, "--out", str(tmp_path), "--workers", "1"]) == 0
+    text = (tmp_path / "report.html").read_text()
+    assert "Competition on lsgo2013" in text
+    assert "Points of the competition" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["lsgo2014"], "suite must be one of"),
+        (["lsgo2013", "--seeds", "3-1"], "--seeds must be a number K or a range I-K, not '3-1'"),
+        (["lsgo2013", "--budget", "0"], "--budget must be an integer of at least 1, not 0"),
+        (["lsgo2013", "--strategy", "mmess"], "there is no strategy 'mmess'"),
+        (["lsgo2013", "--strategy", "mmes,mixing"], "--strategy must be NAME=VALUE, not 'mixing'"),
+    ],
+)
+def test_mistakes_of_the_command(arguments, sentence, capsys, tmp_path):
+    assert main(["compete", *arguments, "--out", str(tmp_path / "out")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
