@@ -37,6 +37,7 @@ def test_import_mmes_loads_no_extra() -> None:
         ("scipy", "scipy", "scipy"),
         ("torch", "torch", "torch"),
         ("jax", "jax", "jax"),
+        ("optuna", "optuna", "optuna"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(adapter: str, package: str, extra: str) -> None:
