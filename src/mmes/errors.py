@@ -93,3 +93,11 @@ def warn_user(message: str, category: type[MMESWarning]) -> None:
         while sys._getframe(level - 1).f_globals.get("__name__", "").split(".")[0] == "mmes":
             level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def in_words(error: BaseException) -> str:
+    """Return what an error says, also if saying it raises, as an objective's error may."""
+    try:
+        return str(error)
+    except Exception as second:
+        return f"<its message cannot be shown: {type(second).__name__}>"

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: raised where nothing is half done."""
+"""Ctrl-C and SIGTERM during a run: raised where nothing is half done, and never lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Interrupts:
 
     Inside `interruptible` (the user's code is running) a signal raises at once: KeyboardInterrupt
     for SIGINT, `Terminated` for SIGTERM. Elsewhere (the state is being updated, a checkpoint
-    written) it raises at the next such place. A second signal raises at once, wherever that is.
+    written) it is noted, and raised by the next `check`, `interruptible` or the end of the run. A
+    second signal raises at once. Inside `guarded` (an evaluator with locks and processes of its own
+    is at work, which calls `check` many times per second) only a third one does.
 
     As a context manager it puts its handlers in place of Python's own and restores them; handlers
     of the user's own are left alone. Runs inside runs stack. Outside the main thread, where Python
@@ -27,10 +29,11 @@ class Interrupts:
     def __init__(self) -> None:
         self._former: dict[int, Any] = {}
         self._pending: int | None = None
-        self._open = False
+        self._count = 0
+        self._patience = 1  # signals that are noted before one raises where it comes
 
     def __enter__(self) -> Interrupts:
-        self._pending = None
+        self._pending, self._count, self._patience = None, 0, 1
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 current = signal.getsignal(number)
@@ -49,16 +52,26 @@ class Interrupts:
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, former)
         self._former.clear()
+        # One that came after the last check, or that an objective's own handling swallowed.
+        if not isinstance(error, KeyboardInterrupt | SystemExit):
+            self.check()
+
+    def interruptible(self) -> Any:
+        """Let a signal raise at once inside; raise one that came before."""
+        return self._with_patience(0)
+
+    def guarded(self) -> Any:
+        """Let only a third signal raise inside: what runs there calls `check` itself."""
+        return self._with_patience(2)
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Let a signal raise at once inside; raise one that came before."""
-        self._open = True
+    def _with_patience(self, signals: int) -> Iterator[None]:
+        self._patience = signals
         try:
             self.check()
             yield
         finally:
-            self._open = False
+            self._patience = 1
 
     def check(self) -> None:
         """Raise if a signal has come."""
@@ -66,11 +79,11 @@ class Interrupts:
             self._raise(self._pending)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        again = self._pending is not None
         self._pending = number
-        if self._open or again:
+        self._count += 1
+        if self._count > self._patience:
             self._raise(number)
 
     def _raise(self, number: int) -> None:
-        self._open = False
+        self._patience = 1
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated

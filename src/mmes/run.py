@@ -124,6 +124,7 @@ class Run:
         """
         self._began = time.monotonic()
         self._saver.begin(self.generations)
+        result = None
         try:
             with self._interrupts:
                 try:
@@ -137,6 +138,10 @@ class Run:
                 except BaseException as error:
                     self._leave(error)
                     raise
+        except (KeyboardInterrupt, SystemExit) as error:
+            if getattr(error, "result", None) is None:  # a signal after all was done
+                error.result = result  # type: ignore[union-attr]
+            raise
         finally:
             self._evaluator.close()
             self._observers.close()
@@ -159,11 +164,10 @@ class Run:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         es = self._es
         rows = int(min(es.rows, self._evaluations_left()))
-        with self._interrupts.interruptible():
+        with self._evaluator_at_work():
             self._evaluator.begin(es.generation, rows)
         points = es.ask()
-        with self._interrupts.interruptible():
-            values = self._evaluator.evaluate(points[:rows], es.generation, self._time_is_left)
+        values = self._evaluate(points[:rows], es.generation, self._time_is_left)
         complete = values.size == points.shape[0]
         del points  # so that its memory can be used again
         with self._unsettled():
@@ -172,7 +176,7 @@ class Run:
             if complete:
                 self._record()
         if complete:
-            with self._interrupts.interruptible():
+            with self._evaluator_at_work():
                 self._evaluator.told(values)
         self._warn_of_failures(values)
         if self._target_reached():
@@ -184,6 +188,21 @@ class Run:
                 if self._observers.ask_to_stop(self._progress()):
                     return StopReason.CALLBACK
         return self._limit_reached()
+
+    def _evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        def going() -> bool:
+            self._interrupts.check()
+            return keep_going()
+
+        with self._evaluator_at_work():
+            return self._evaluator.evaluate(points, generation, going)
+
+    def _evaluator_at_work(self) -> contextlib.AbstractContextManager[None]:
+        # One that has locks or processes of its own must not be interrupted just anywhere.
+        held = self._evaluator.polls
+        return self._interrupts.guarded() if held else self._interrupts.interruptible()
 
     def _limit_reached(self) -> StopReason | None:
         limits = self._limits
@@ -268,7 +287,7 @@ class Run:
         self._follow()
 
     def _follow(self) -> None:
-        with self._interrupts.interruptible():
+        with self._evaluator_at_work():
             self._evaluator.follow(self._es)
 
     # Bookkeeping
@@ -328,8 +347,7 @@ class Run:
         )
         places = np.repeat([self._best_so_far()[1], centre], count, axis=0)
         places.flags.writeable = False
-        with self._interrupts.interruptible():
-            values = self._evaluator.evaluate(places, self.generations, lambda: True)
+        values = self._evaluate(places, self.generations, lambda: True)
         return {"x": values[:count], "mean": values[count:]}
 
     def _leave(self, error: BaseException) -> None:

@@ -102,17 +102,108 @@ def test_row09_a_run_inside_a_run_ends_both(tmp_path):
 
 
 def test_row09_a_signal_during_an_update_waits_for_its_end():
-    with Interrupts() as interrupts:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
         signal.raise_signal(signal.SIGINT)  # held back: nothing says that this place is safe
-        with pytest.raises(KeyboardInterrupt), interrupts.interruptible():
+        reached.append("the end of the update")
+        with interrupts.interruptible():
             pytest.fail("it should have been raised on entry")
+    assert reached
 
 
 def test_row09_a_second_signal_does_not_wait():
-    with Interrupts():
+    with pytest.raises(KeyboardInterrupt), Interrupts():
         signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it should have been raised")
+
+
+def test_row09_inside_an_evaluator_with_locks_a_signal_waits_for_the_next_check():
+    reached = []
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.guarded():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        reached.append("still inside")
+        interrupts.check()
+        pytest.fail("it should have been raised")
+    assert reached
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.guarded():
+        for _ in range(3):  # an executor that never comes back can still be left
             signal.raise_signal(signal.SIGINT)
+        pytest.fail("it should have been raised")
+
+
+def test_row09_a_signal_after_the_last_look_is_raised_at_the_end():
+    with pytest.raises(mmes.errors.Terminated), Interrupts():
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_row09_a_signal_that_the_objective_swallows_is_raised_again(tmp_path):
+    interrupting = hostile.Interrupts(str(tmp_path), at=(33,))
+
+    def swallows(x):
+        try:
+            return interrupting(x)
+        except KeyboardInterrupt:
+            return hostile.sphere(x)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        mmes.minimize(swallows, *START, seed=5)
+    assert caught.value.result.nit == 3
+
+
+def test_row09_a_signal_while_the_result_is_made_is_not_lost(monkeypatch):
+    run = mmes.Run(hostile.sphere, *START, seed=5, max_evaluations=100)
+    made, sent = run._result, []
+
+    def interrupted(*arguments):
+        if not sent:
+            sent.append(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return made(*arguments)
+
+    monkeypatch.setattr(run, "_result", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run.run()
+    assert caught.value.result.nfev == 100
+
+
+IN_AN_EXECUTOR = """
+    import faulthandler, os, signal, threading, time
+    from concurrent.futures import ThreadPoolExecutor, _base
+    import numpy as np, mmes
+
+    def slow(x):
+        time.sleep(0.01)
+        return float(x @ x)
+
+    # The signal comes while the run holds the locks of the futures it waits for.
+    acquire = _base._AcquireFutures.__enter__
+    sent = []
+
+    def enter(self):
+        acquire(self)
+        if len(sent) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+        sent.append(1)
+
+    _base._AcquireFutures.__enter__ = enter
+    faulthandler.dump_traceback_later(15, exit=True)
+    with ThreadPoolExecutor(2) as executor:
+        try:
+            mmes.minimize(slow, np.ones(6), 0.5, workers=executor)
+        except KeyboardInterrupt as error:
+            print("interrupted", error.result.reason.name, flush=True)
+    print("closed", flush=True)
+    """
+
+
+def test_row09_ctrl_c_while_waiting_for_threads_leaves_no_lock_behind(script):
+    process = script(IN_AN_EXECUTOR)
+    out, errors = process.communicate(timeout=30)
+    assert out == "interrupted INTERRUPTED\nclosed\n", errors
+    assert process.returncode == 0
 
 
 def test_row09_handlers_of_the_user_are_left_alone():

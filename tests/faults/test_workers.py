@@ -1,19 +1,23 @@
 """Promises about workers that die, hang or cannot be reached: rows 7, 16, 17 and 26."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
 import mmes
-from mmes.evaluate import pickling
+from mmes.evaluate import pickling, processes
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)
@@ -78,6 +82,86 @@ def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
         mmes.minimize(objective, *START, seed=5, workers=executor)
 
 
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_row07_only_the_candidate_that_breaks_the_executor_is_charged(tmp_path):
+    reference = mmes.MMES(*START, seed=5).ask()
+    objective = Poison(reference[3])
+    with pytest.raises(mmes.EvaluationError, match=r"lost candidate 3 of generation 0") as caught:
+        mmes.minimize(objective, *START, seed=5, workers=make_executor, retries=0)
+    assert caught.value.candidate == 3
+    result = mmes.minimize(
+        objective, *START, seed=5, workers=make_executor, retries=1, lost="fail", max_evaluations=12
+    )
+    assert result.failed == 1
+
+
+@dataclass(frozen=True)
+class Poison:
+    """A sphere that kills the process at one point."""
+
+    point: Any
+
+    def __call__(self, x):
+        if np.array_equal(x, self.point):
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.05)  # so that others are under way
+        return hostile.sphere(x)
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_row07_only_the_candidate_that_kills_the_worker_is_charged():
+    objective = Poison(mmes.MMES(*START, seed=5).ask()[3])
+    result = mmes.minimize(
+        objective, *START, seed=5, workers=2, chunk_size=4, retries=0, lost="fail",
+        max_evaluations=12,
+    )  # fmt: skip
+    assert result.failed == 1
+    assert result.retried == 4  # its batch, one by one
+
+
+def test_row07_a_killed_fork_server_is_replaced(tmp_path, same):
+    objective = KillsTheForkServer(str(tmp_path), at=(20, 60, 61))
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=200, workers=2)
+    same(result, plain(max_evaluations=200))
+    assert result.retried >= 2
+
+
+class KillsTheForkServer(hostile.Troubled):
+    def trouble(self, x):
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+def test_row29_a_child_that_falls_through_a_fork_ends(tmp_path, same, capfd):
+    for workers in (None, 2, make_executor):
+        objective = hostile.ForksThrough(str(tmp_path), at=range(0, 200, 17))
+        result = mmes.minimize(objective, *START, seed=5, max_evaluations=60, workers=workers)
+        same(result, plain(max_evaluations=60))
+    assert "the objective called os.fork() and returned in the child" in capfd.readouterr().err
+
+
+def test_row07_an_objective_that_closes_all_files_is_a_dead_worker(tmp_path, same):
+    objective = hostile.ClosesDescriptors(str(tmp_path), at=(3, 20))
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=60, workers=2)
+    same(result, plain(max_evaluations=60))
+    assert result.retried > 0
+
+
+@pytest.mark.parametrize("workers", [None, 2, "executor"])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("unspeakable", "UnspeakableError at candidate 0 .*its message cannot be shown"),
+        ("local", "LocalError"),
+        ("unpicklable", "ValueError"),
+    ],
+)
+def test_row01_errors_that_make_trouble_of_their_own(kind, message, workers):
+    workers = make_executor if workers == "executor" else workers
+    with pytest.raises(mmes.EvaluationError, match=message) as caught:
+        mmes.minimize(hostile.RaisesOddly(kind), *START, seed=5, workers=workers)
+    assert caught.value.__cause__ is not None
+
+
 def make_executor():
     return ProcessPoolExecutor(2, mp_context=get_context("forkserver"))
 
@@ -102,6 +186,7 @@ def test_row07_killed_from_outside_at_any_moment(same):
         stop.set()
         killer.join()
     same(result, plain(max_evaluations=800))
+    assert result.retried > 0
 
 
 def name_of(process):
@@ -235,6 +320,83 @@ def test_row17_a_hang_that_repeats_raises(tmp_path):
         mmes.minimize(objective, *START, workers=2, evaluation_timeout=0.3, retries=1)
 
 
+def test_row17_the_limit_is_for_one_evaluation_of_a_batch(tmp_path):
+    options = {"seed": 5, "workers": 2, "evaluation_timeout": 1.0, "chunk_size": 8, "retries": 0}
+    result = mmes.minimize(takes_a_while, *START, max_evaluations=16, **options)
+    assert result.nfev == 16
+    hanging = hostile.Hangs(str(tmp_path), at=(5,))
+    result = mmes.minimize(hanging, *START, max_evaluations=16, **options | {"retries": 1})
+    assert result.retried == 8  # the batch it was in, one by one
+
+
+def takes_a_while(x):
+    time.sleep(0.2)  # eight of them are longer than the limit
+    return hostile.sphere(x)
+
+
+def test_row17_a_worker_that_never_gets_ready_is_killed(monkeypatch):
+    monkeypatch.setattr(processes, "_START_SECONDS", 1.0)
+    with pytest.raises(mmes.EvaluationError, match=r"took longer than 1 s before they were ready"):
+        mmes.minimize(hostile.SlowToLoad(), *START, workers=1, evaluation_timeout=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_row17_a_stopped_worker_cannot_keep_the_run_from_sending(monkeypatch, same):
+    """Candidates larger than a pipe holds, without shared memory: the run waits with a limit."""
+    monkeypatch.setattr(processes, "Slots", no_memory)
+    start = (np.ones(60_000), 0.5)
+    stopped = []
+
+    def stop_one(progress):
+        if not stopped:
+            found = [p for p in psutil.Process().children(recursive=True) if is_worker(p)]
+            stopped.append(found[0])
+            found[0].suspend()
+
+    options = {"seed": 5, "max_evaluations": 60, "archive_size": 10}
+    result = mmes.minimize(
+        hostile.sphere, *start, workers=2, evaluation_timeout=1.0, callback=stop_one, **options
+    )
+    assert stopped
+    assert result.retried > 0
+    same(result, mmes.minimize(hostile.sphere, *start, **options))
+
+
+def no_memory(*_):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl")
+@pytest.mark.parametrize("how", ["stopped", "holding the lock"])
+def test_row09_a_stuck_worker_ends_with_the_killed_process(script, tmp_path, how):
+    process = script(
+        """
+        import numpy as np, mmes
+        from mmes.testing import hostile
+
+        if __name__ == "__main__":
+            mmes.minimize(hostile.HoldsTheLock(".", hostile.uneven, at={at}), np.ones(6), 0.5,
+                          workers=2, stagnation_window="off", callback=lambda p: print(p.generation,
+                          flush=True))
+        """.format(at="(40,)" if how != "stopped" else "()")
+    )
+    for _ in range(3):
+        process.stdout.readline()
+    while how != "stopped" and not list(tmp_path.glob("holding-*")):
+        time.sleep(0.05)
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert len(started) >= 3  # two workers and the fork server
+    if how == "stopped":
+        for child in started:
+            if child.ppid() != process.pid:
+                child.suspend()
+    process.kill()
+    _, left = psutil.wait_procs(started, timeout=10)
+    for child in left:
+        child.kill()
+    assert not left
+
+
 def test_row17_where_nothing_can_be_killed_the_option_is_refused():
     with pytest.raises(ValueError, match="this process cannot be interrupted; workers=1 takes"):
         plain(evaluation_timeout=1)
@@ -268,15 +430,10 @@ def test_catch_must_name_exceptions():
 
 
 def test_long_candidates_go_through_shared_memory_or_else_the_pipe(monkeypatch, same):
-    from mmes.evaluate import processes
-
     options = {"seed": 5, "max_evaluations": 60}
     start = (np.ones(10_000), 0.5)
     serial = mmes.minimize(hostile.sphere, *start, **options)
     same(mmes.minimize(hostile.sphere, *start, workers=2, **options), serial)
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(processes, "Slots", full)
+    monkeypatch.setattr(processes, "Slots", no_memory)
     same(mmes.minimize(hostile.sphere, *start, workers=2, **options), serial)

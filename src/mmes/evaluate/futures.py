@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError
+from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
+
+# No wait is longer, so that a signal or the end of the time is seen soon.
+_LOOK_SECONDS = 0.05
 
 
 class FuturesEvaluator(Evaluator):
@@ -29,13 +32,17 @@ class FuturesEvaluator(Evaluator):
         What `submit` is called on. A given executor stays open at the end, since its owner may need
         it. One that was made here is shut down, and replaced by another if it breaks.
     retries : int
-        How often an evaluation is submitted again that the executor lost.
+        How often an evaluation is submitted again that the executor lost. If the executor broke,
+        only an evaluation that was alone in it counts as lost; the others are submitted again one
+        by one.
     lost : str
         ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
     chunk_size : int or None
         Candidates submitted at a time; by default one, or, for a vectorized objective, an equal
         share for each core of this machine.
     """
+
+    polls = True
 
     def __init__(
         self,
@@ -60,37 +67,49 @@ class FuturesEvaluator(Evaluator):
         rows = points.shape[0]
         values = np.empty(rows)
         done = np.zeros(rows, dtype=bool)
-        losses: dict[range, int] = {}
+        losses = np.zeros(rows, dtype=int)
         size = self._batch_size(rows)
-        batches = [range(first, min(first + size, rows)) for first in range(0, rows, size)]
-        waiting = deque(batches if keep_going() else [])
+        waiting = deque(range(first, min(first + size, rows)) for first in range(0, rows, size))
+        # What was under way when the executor broke, of which one candidate may be the cause: each
+        # is submitted alone, so that no other is charged with it.
+        suspects: deque[range] = deque()
         running: dict[Future[Any], range] = {}
+        alone: Future[Any] | None = None
         try:
-            while waiting or running:
-                while waiting:
+            while waiting or suspects or running:
+                if not keep_going():
+                    waiting.clear()
+                    suspects.clear()
+                    running = {f: batch for f, batch in running.items() if not f.cancel()}
+                if suspects and not running:
+                    batch = suspects.popleft()
+                    alone = self._submit(points[batch.start : batch.stop])
+                    running[alone] = batch
+                while waiting and not suspects and not alone:
                     batch = waiting.popleft()
                     running[self._submit(points[batch.start : batch.stop])] = batch
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
                     batch = running.pop(future)
+                    was_alone, alone = future is alone, None
                     try:
                         outcome = future.result()
                     # Whatever the objective raised is inside the outcome: this comes from the
                     # executor.
                     except Exception as error:
-                        losses[batch] = losses.get(batch, 0) + 1
-                        if self._gives_up(error, batch, losses[batch], points, generation):
-                            values[batch], done[batch] = np.nan, True
-                        else:
-                            waiting.append(batch)
+                        self._check(error)
+                        broken = isinstance(error, BrokenExecutor)
+                        if len(batch) == 1 and (was_alone or not broken):
+                            losses[batch] += 1
+                            if self._gives_up(error, batch.start, losses, points, generation):
+                                values[batch], done[batch] = np.nan, True
+                                continue
+                        self.retried += len(batch)
+                        again = suspects if broken else waiting
+                        again.extend(range(row, row + 1) for row in batch)
                         continue
                     outcome.raise_error(points[batch.start : batch.stop], batch.start, generation)
                     values[batch] = outcome.values
                     done[batch] = True
-                if not keep_going():
-                    waiting.clear()
-                    for future in list(running):
-                        if future.cancel():
-                            del running[future]
         finally:
             for future in running:
                 future.cancel()
@@ -115,33 +134,35 @@ class FuturesEvaluator(Evaluator):
             self._executor = as_executor(self._make())
             return self._executor.submit(self._task, np.array(points))
 
-    def _gives_up(
-        self,
-        error: Exception,
-        batch: range,
-        losses: int,
-        points: NDArray[np.float64],
-        generation: int,
-    ) -> bool:
-        """Return whether the batch is to be ranked last; False to submit it again; or raise."""
-        if isinstance(error, PicklingError) or "pickle" in str(error):
+    def _check(self, error: Exception) -> None:
+        """Raise if it is no use to submit again."""
+        if isinstance(error, PicklingError) or "pickle" in in_words(error):
             raise TypeError(
-                f"the executor cannot send the objective to its workers ({error}); define it at "
-                "the top of a "
-                "module, or use an executor that pickles with cloudpickle"
+                f"the executor cannot send the objective to its workers ({in_words(error)}); "
+                "define it at the top of a module, or use an executor that pickles with cloudpickle"
             ) from error
         if isinstance(error, BrokenExecutor) and self._make is None:
             raise _broken(error) from error
-        if losses <= self._retries:
-            self.retried += len(batch)
+
+    def _gives_up(
+        self,
+        error: Exception,
+        row: int,
+        losses: NDArray[np.int_],
+        points: NDArray[np.float64],
+        generation: int,
+    ) -> bool:
+        """Return whether the candidate is to be ranked last; False to submit it again; or raise."""
+        if losses[row] <= self._retries:
             return False
         if self._lost == "fail":
             return True
         raise EvaluationError(
-            f"the executor lost candidate {batch.start} of generation {generation} {losses} times "
-            f"({type(error).__name__}: {error}); lost='fail' would rank such candidates last",
-            np.array(points[batch.start]),
-            batch.start,
+            f"the executor lost candidate {row} of generation {generation} {losses[row]} times "
+            f"({type(error).__name__}: {in_words(error)}); lost='fail' would rank such candidates "
+            "last",
+            np.array(points[row]),
+            row,
             generation,
         ) from error
 

@@ -1,7 +1,10 @@
-"""The one door for an objective's answers: a float, or an error that names what came."""
+"""The one door to an objective: how it is called, and its answer as a float or an error."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -10,6 +13,26 @@ from numpy.typing import NDArray
 from mmes.options import is_real
 
 _REAL_KINDS = "fiu"
+
+
+def answer_of(objective: Callable[[Any], Any], x: Any) -> Any:
+    """Return what the objective returns for x.
+
+    If it forks and its child returns from it too, the child ends here: it would otherwise go on as
+    a second copy of the run, with the same pipes and the same checkpoint.
+    """
+    process = os.getpid()
+    try:
+        return objective(x)
+    finally:
+        if os.getpid() != process:
+            with contextlib.suppress(OSError):
+                os.write(
+                    2,
+                    b"mmes: the objective called os.fork() and returned in the child process too; "
+                    b"the child ends here. End it with os._exit() inside the objective\n",
+                )
+            os._exit(1)
 
 
 def as_value(answer: Any) -> float:

@@ -24,7 +24,7 @@ class OwnEvaluator(Evaluator):
     Parameters
     ----------
     inner : object
-        Has `evaluate` and `close`; `retried`, `follow`, `begin` and `told` may be there.
+        Has `evaluate` and `close`; `retried`, `polls`, `follow`, `begin` and `told` may be there.
     """
 
     def __init__(self, inner: Any):
@@ -34,6 +34,11 @@ class OwnEvaluator(Evaluator):
     def retried(self) -> int:  # type: ignore[override]
         """See `Evaluator.retried`."""
         return getattr(self._inner, "retried", 0)
+
+    @property
+    def polls(self) -> bool:  # type: ignore[override]
+        """See `Evaluator.polls`."""
+        return bool(getattr(self._inner, "polls", False))
 
     def follow(self, es: Any) -> None:
         """See `Evaluator.follow`."""

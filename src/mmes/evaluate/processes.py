@@ -12,13 +12,13 @@ import contextlib
 import math
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError
 from mmes.evaluate import worker
+from mmes.evaluate.channel import Channel
 from mmes.evaluate.pickling import pickled
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
@@ -34,7 +35,14 @@ from mmes.evaluate.shared import SHARED_BYTES, Slots
 # Batches of short evaluations are made about this long, so that handing them over costs little.
 _BATCH_SECONDS = 2e-3
 _STARTS_THAT_MAY_FAIL = 3
+_STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by something outside
+_FORK_SERVER_DIED = 255  # the exit code that multiprocessing gives its children then
+# Where evaluations have a time limit, a worker that takes longer than this to start has none left:
+# it loads the user's script and the objective's data.
+_START_SECONDS = 60.0
 _FAREWELL_SECONDS = 1.0
+# No wait is longer, so that a signal or the end of the time is seen soon.
+_LOOK_SECONDS = 0.05
 
 Batch = range
 """The candidates of a batch: consecutive rows."""
@@ -43,7 +51,7 @@ Batch = range
 @dataclass(eq=False)
 class _Worker:
     process: Any
-    connection: Connection
+    channel: Channel
     slot: int
     ready: bool = False
     batch: Batch | None = None
@@ -64,7 +72,8 @@ class ProcessEvaluator(Evaluator):
     workers : int
         Number of processes.
     timeout : float or None
-        Seconds for one evaluation (one call of a vectorized objective).
+        Seconds for one evaluation (one call of a vectorized objective), however many candidates are
+        handed out at a time.
     retries : int
         How often a lost evaluation is repeated.
     lost : str
@@ -73,6 +82,8 @@ class ProcessEvaluator(Evaluator):
         Candidates handed out at a time; by default one, or about 2 ms of work if evaluations are
         shorter than that, or an equal share of the generation for a vectorized objective.
     """
+
+    polls = True
 
     def __init__(
         self,
@@ -93,6 +104,7 @@ class ProcessEvaluator(Evaluator):
         self._chunk_size = chunk_size
         self._context = _context()
         self._crew: list[_Worker] = []
+        self._owner = os.getpid()
         self._slots: Slots | None = None
         self._slots_refused = False
         self._failed_starts = 0
@@ -108,8 +120,11 @@ class ProcessEvaluator(Evaluator):
         losses = np.zeros(rows, dtype=int)
         waiting = _batches(range(rows), self._batch_size(rows))
         self._make_slots(waiting, points)
+        for who in list(self._crew):
+            if not who.process.is_alive():  # while it had nothing to do
+                self._dismiss(who)
         while waiting or self._busy():
-            if waiting and not keep_going():
+            if not keep_going():
                 waiting.clear()  # those being evaluated are finished: they may have cost much
                 if not self._busy():
                     break
@@ -120,7 +135,6 @@ class ProcessEvaluator(Evaluator):
                 if outcome is None:
                     self._dismiss(who)
                     if batch is not None:
-                        losses[batch] += 1
                         waiting.extendleft(
                             reversed(self._again(batch, losses, points, values, done, generation))
                         )
@@ -134,19 +148,17 @@ class ProcessEvaluator(Evaluator):
 
     def close(self) -> None:
         """See `Evaluator.close`: idle workers are let go, busy ones killed."""
-        crew, self._crew = self._crew, []
-        for who in crew:
+        if os.getpid() != self._owner:
+            return  # in a child that an objective forked: the workers are not its own
+        for who in self._crew:
             if who.ready and who.batch is None:
-                with contextlib.suppress(OSError):
-                    who.connection.send(None)
+                who.channel.send(None)
             else:
                 _kill(who.process)
         patience = time.monotonic() + _FAREWELL_SECONDS
-        for who in crew:
-            who.process.join(max(patience - time.monotonic(), 0))
-            _kill(who.process)  # also what the objective left running
-            who.process.join()
-            who.connection.close()
+        while self._crew:  # one by one: called again after an interruption, it goes on
+            _join(self._crew[-1].process, patience - time.monotonic())
+            self._dismiss(self._crew[-1])  # with what the objective left running
         if self._slots is not None:
             self._slots.close()
             self._slots = None
@@ -166,8 +178,7 @@ class ProcessEvaluator(Evaluator):
                 who.batch = batch
                 who.deadline = time.monotonic() + self._timeout
                 # If the worker is dead already, `_answers` will see that.
-                with contextlib.suppress(OSError):
-                    who.connection.send(self._message(who, points[batch.start : batch.stop]))
+                who.channel.send(self._message(who, points[batch.start : batch.stop]))
 
     def _idle(self) -> int:
         return sum(who.batch is None for who in self._crew)
@@ -182,59 +193,86 @@ class ProcessEvaluator(Evaluator):
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
-        with _script_from_a_pipe():
-            process.start()
-        theirs.close()
-        self._crew.append(_Worker(process, ours, slot))
+        limit = math.inf if self._timeout == math.inf else max(self._timeout, _START_SECONDS)
+        who = _Worker(process, Channel(ours), slot, deadline=time.monotonic() + limit)
+        self._crew.append(who)
+        try:
+            with _script_from_a_pipe():
+                process.start()
+        except (EOFError, OSError):
+            # The fork server has died; once it is known to be dead, a start makes a new one.
+            self._count_failed_start(who, late=False)
+            self._dismiss(who)
+            time.sleep(_LOOK_SECONDS)
+        finally:
+            theirs.close()
 
     def _dismiss(self, who: _Worker) -> None:
         _kill(who.process)
-        who.process.join()
-        who.connection.close()
+        _join(who.process, _FAREWELL_SECONDS)
+        who.channel.close()
         self._crew.remove(who)
 
     def _answers(self) -> list[tuple[_Worker, Outcome | None]]:
-        """Wait until something happens; return the outcomes, None for a worker that was lost."""
-        nearest = min(who.deadline for who in self._crew)
-        seconds = None if nearest == math.inf else max(nearest - time.monotonic(), 0)
-        by_signal: dict[Any, _Worker] = {who.connection: who for who in self._crew}
-        by_signal |= {who.process.sentinel: who for who in self._crew}
-        happened = {id(by_signal[one]): by_signal[one] for one in wait(list(by_signal), seconds)}
+        """Wait a moment for something to happen; return the outcomes, None for a lost worker."""
+        happened = self._wait()
         found: list[tuple[_Worker, Outcome | None]] = []
-        for who in happened.values():
-            try:
+        for who in list(self._crew):
+            ended = who.process.sentinel in happened
+            if ended or who.channel.fileno() in happened:
+                who.channel.flush()
                 # A worker may have answered and died since; its answer counts.
-                message = who.connection.recv() if who.connection.poll() else None
-            except (EOFError, OSError):
-                message = None
-            if message is None:
-                self._count_failed_start(who)
+                outcome = self._heard(who)
+                if outcome is not None:
+                    found.append((who, outcome))
+                    continue
+            late = who.deadline <= time.monotonic()
+            if ended or late or who.channel.ended:
+                if not who.ready:
+                    self._count_failed_start(who, late)
                 found.append((who, None))
-            elif isinstance(message, Outcome):
+        return found
+
+    def _heard(self, who: _Worker) -> Outcome | None:
+        outcome = None
+        for message in who.channel.messages():
+            if isinstance(message, Outcome):
                 if not who.ready:  # what a factory of the user's raised
                     message.raise_error(np.empty((0, 0)), 0, 0)
-                found.append((who, message))
+                outcome = message
             elif message == worker.READY:
-                who.ready, self._failed_starts = True, 0
+                who.ready, self._failed_starts, who.deadline = True, 0, math.inf
+            elif message == worker.DONE_ONE:
+                who.deadline = time.monotonic() + self._timeout
             else:
                 raise TypeError(f"the objective cannot be loaded in a worker process: {message}")
-        now = time.monotonic()
-        late = [who for who in self._crew if who.deadline <= now and id(who) not in happened]
-        return found + [(who, None) for who in late]
+        return outcome
 
-    def _count_failed_start(self, who: _Worker) -> None:
-        if who.ready:
-            return
+    def _wait(self) -> set[int]:
+        """Return the descriptors on which something happened, after a moment at most."""
+        nearest = min((who.deadline for who in self._crew), default=0.0)
+        seconds = min(max(nearest - time.monotonic(), 0), _LOOK_SECONDS)
+        events = select.poll()
+        for who in self._crew:
+            events.register(who.process.sentinel, select.POLLIN)
+            unsent = select.POLLOUT if who.channel.unsent else 0
+            events.register(who.channel.fileno(), select.POLLIN | unsent)
+        return {descriptor for descriptor, _ in events.poll(math.ceil(seconds * 1000))}
+
+    def _count_failed_start(self, who: _Worker, late: bool) -> None:
+        _kill(who.process)
+        _join(who.process, _FAREWELL_SECONDS)
+        code = None if who.process.pid is None else who.process.exitcode
+        killed = not late and code in (None, -signal.SIGKILL, _FORK_SERVER_DIED)
         self._failed_starts += 1
-        if self._failed_starts >= _STARTS_THAT_MAY_FAIL:
-            who.process.join()
-            raise EvaluationError(
-                f"{self._failed_starts} worker processes in a row ended before they were ready "
-                "(exit code "
-                f"{who.process.exitcode}). If minimize is called at the top of a script, put it "
-                "under "
-                "if __name__ == '__main__':, because a worker imports the script"
-            )
+        if self._failed_starts < (_STARTS_THAT_MAY_BE_KILLED if killed else _STARTS_THAT_MAY_FAIL):
+            return
+        what = f"took longer than {_START_SECONDS:g} s" if late else f"ended (exit code {code})"
+        raise EvaluationError(
+            f"{self._failed_starts} worker processes in a row {what} before they were ready. If "
+            "minimize is called at the top of a script, put it under if __name__ == '__main__':, "
+            "because a worker imports the script"
+        )
 
     # Batches
 
@@ -261,7 +299,12 @@ class ProcessEvaluator(Evaluator):
         done: NDArray[np.bool_],
         generation: int,
     ) -> list[Batch]:
-        """Return what of a lost batch is to be evaluated again: one by one, to find the culprit."""
+        """Return what of a lost batch is to be evaluated again: one by one, to find the culprit.
+
+        Only a candidate that was alone with its worker is charged with the loss.
+        """
+        if len(batch) == 1:
+            losses[batch] += 1
         given_up = [row for row in batch if losses[row] > self._retries]
         if given_up and self._lost == "raise":
             row = given_up[0]
@@ -296,9 +339,10 @@ class ProcessEvaluator(Evaluator):
             self._slots_refused = True
 
     def _message(self, who: _Worker, points: NDArray[np.float64]) -> tuple[Any, ...]:
+        beats = self._timeout < math.inf and len(points) > 1
         if self._slots is None:
-            return points.shape, points.tobytes(), None, 0
-        return points.shape, None, self._slots.name, self._slots.put(who.slot, points)
+            return points.shape, points.tobytes(), None, 0, beats
+        return points.shape, None, self._slots.name, self._slots.put(who.slot, points), beats
 
 
 def _batches(rows: range, size: int) -> deque[Batch]:
@@ -310,7 +354,7 @@ def _context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mmes.evaluate.worker"])
+    context.set_forkserver_preload(["mmes.evaluate.server"])
     return context
 
 
@@ -330,8 +374,15 @@ def _script_from_a_pipe() -> Iterator[None]:
 
 
 def _kill(process: Any) -> None:
-    """End a worker and what it has started."""
+    """End a worker and what it has started, in its group of processes."""
+    if process.pid is None:
+        return
     with contextlib.suppress(OSError, AttributeError):  # gone already; or no process groups here
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(OSError, ValueError):
         process.kill()
+
+
+def _join(process: Any, seconds: float) -> None:
+    if process.pid is not None:
+        process.join(max(seconds, 0))

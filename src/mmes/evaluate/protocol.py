@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError
+from mmes.errors import EvaluationError, in_words
 
 
 class Evaluator(Protocol):
@@ -19,6 +19,12 @@ class Evaluator(Protocol):
 
     retried: int = 0
     """Evaluations repeated so far because a worker was lost; they are not counted as evaluations.
+    """
+
+    polls: bool = False
+    """Whether `evaluate` calls `keep_going` many times per second, also while it waits. Ctrl-C and
+    SIGTERM are then raised by `keep_going` alone, so that they find no lock held and no process
+    half started; otherwise they are raised wherever the evaluator is at that moment.
     """
 
     def follow(self, es: Any) -> None:
@@ -66,7 +72,7 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
     """Return the error that tells where an objective raised; raise it from the original."""
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
-        f"of generation {generation}: {error}",
+        f"of generation {generation}: {in_words(error)}",
         np.array(x),
         candidate,
         generation,

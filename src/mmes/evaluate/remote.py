@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 import traceback
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError
+from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
-from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.outcome import answer_of, as_value, as_values
 from mmes.evaluate.protocol import located
 
 Exceptions = tuple[type[BaseException], ...]
@@ -43,11 +44,16 @@ class Task:
         try:
             made(self.objective)
         except EvaluationError as error:
-            return Outcome([], 0.0, _picklable(error), True, traceback.format_exc())
+            return Outcome([], 0.0, _sendable(error), True, traceback.format_exc())
         return None
 
-    def __call__(self, points: NDArray[np.float64]) -> Outcome:
-        """Evaluate a batch of points; whatever the objective raises is part of the outcome."""
+    def __call__(
+        self, points: NDArray[np.float64], after_each: Callable[[], None] | None = None
+    ) -> Outcome:
+        """Evaluate a batch of points; whatever the objective raises is part of the outcome.
+
+        `after_each`, if given, is called after each evaluation.
+        """
         failure = self.prepared()
         if failure is not None:
             return failure
@@ -66,14 +72,16 @@ class Task:
                     answer = self._call(x, np.nan)
                     answering = True
                     values.append(as_value(answer))
+                    if after_each is not None:
+                        after_each()
         except BaseException as error:
             seconds = time.perf_counter() - began
-            return Outcome(values, seconds, _picklable(error), answering, traceback.format_exc())
+            return Outcome(values, seconds, _sendable(error), answering, traceback.format_exc())
         return Outcome(values, time.perf_counter() - began)
 
     def _call(self, x: NDArray[np.float64], failed: Any) -> Any:
         try:
-            return self.objective(x)
+            return answer_of(self.objective, x)
         except self.catch:
             return failed
 
@@ -88,8 +96,9 @@ class Outcome:
         Values, in the order of the points.
     seconds : float
         Time the evaluations took.
-    error : BaseException or None
-        What the objective raised, or what is wrong with its value.
+    error : tuple of (bytes or None, str, str), or None
+        What the objective raised, or what is wrong with its value: pickled, where it can be; its
+        type; what it says.
     refused : bool
         Whether the error is about the returned value.
     trace : str
@@ -98,7 +107,7 @@ class Outcome:
 
     values: list[float]
     seconds: float
-    error: BaseException | None = None
+    error: tuple[bytes | None, str, str] | None = None
     refused: bool = False
     trace: str = ""
 
@@ -109,17 +118,29 @@ class Outcome:
         """
         if self.error is None:
             return
-        self.error.add_note(f"The traceback in the worker:\n{self.trace.rstrip()}")
+        error = _rebuilt(*self.error)
+        with contextlib.suppress(Exception):  # its class may do anything
+            error.add_note(f"The traceback in the worker:\n{self.trace.rstrip()}")
         if self.refused:
-            raise self.error
+            raise error
         row = len(self.values)
         x = points if row >= len(points) else points[row]
-        raise located(self.error, x, first + row, generation) from self.error
+        raise located(error, x, first + row, generation) from error
 
 
-def _picklable(error: BaseException) -> BaseException:
+def _sendable(error: BaseException) -> tuple[bytes | None, str, str]:
     try:
-        pickle.loads(pickle.dumps(error))
-        return error
+        data = pickle.dumps(error)
     except Exception:  # an exception class may do anything when pickled
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        data = None
+    return data, type(error).__name__, in_words(error)
+
+
+def _rebuilt(data: bytes | None, kind: str, words: str) -> BaseException:
+    """Return the worker's error; where it cannot be rebuilt here, one that says the same."""
+    if data is not None:
+        with contextlib.suppress(Exception):
+            error = pickle.loads(data)
+            if isinstance(error, BaseException):
+                return error
+    return RuntimeError(f"{kind}: {words}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.outcome import answer_of, as_value, as_values
 from mmes.evaluate.protocol import Evaluator, located
 from mmes.evaluate.remote import Exceptions
 
@@ -37,7 +37,7 @@ class SerialEvaluator(Evaluator):
             if not keep_going():
                 return values[:row]
             try:
-                answer = self._objective(x)
+                answer = answer_of(self._objective, x)
             except self._catch:
                 answer = np.nan
             except Exception as error:
@@ -72,7 +72,7 @@ class VectorizedEvaluator(Evaluator):
             return np.empty(0)
         count = points.shape[0]
         try:
-            answer = self._objective(points)
+            answer = answer_of(self._objective, points)
         except self._catch:
             return np.full(count, np.nan)
         except Exception as error:

@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
 
+from mmes.errors import in_words
+from mmes.evaluate.channel import Line
 from mmes.evaluate.shared import Attached
 
 READY = "ready"
+DONE_ONE = "done one"
+"""Sent after each evaluation of a batch that has a time limit for each of them."""
+
+IMPORTED_IN = os.getpid()
+"""The process that loaded this module: the fork server, or the worker itself."""
+
+_PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, task_bytes: bytes) -> None:
     """Answer batches until the pipe closes; first `READY`, or why there is no objective."""
     _stand_alone()
+    line = Line(connection)
     try:
         task = pickle.loads(task_bytes)  # what our own process wrote, through our own pipe
     except BaseException as error:
-        connection.send(f"{type(error).__name__}: {error}")
+        line.send(f"{type(error).__name__}: {in_words(error)}")
         return
     failure = task.prepared()
     if failure is not None:
-        connection.send(failure)
+        line.send(failure)
         return
-    connection.send(READY)
+    line.send(READY)
     memory = Attached()
     with contextlib.suppress(EOFError, OSError):
-        while (batch := connection.recv()) is not None:
-            connection.send(task(_points(batch, memory)))
+        while (batch := line.receive()) is not None:
+            *where, beats = batch
+            after_each = (lambda: line.send(DONE_ONE)) if beats else None
+            line.send(task(_points(where, memory), after_each))
 
 
-def _points(batch: Any, memory: Attached) -> np.ndarray[Any, Any]:
-    shape, data, name, offset = batch
+def _points(where: Any, memory: Attached) -> np.ndarray[Any, Any]:
+    shape, data, name, offset = where
     if name is not None:
         return memory.batch(name, offset, shape)
     return np.frombuffer(bytearray(data), dtype=np.float64).reshape(shape)
@@ -54,9 +69,27 @@ def _stand_alone() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
+    if os.getpid() != IMPORTED_IN:
+        _end_with_the_fork_server()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with_the_fork_server() -> None:
+    """Have Linux kill this process when the fork server ends, whatever it is doing then."""
+    server = forkserver._forkserver
+    # The fork server lives as long as anyone holds this; that must be the run, not its workers.
+    held = server._forkserver_alive_fd  # type: ignore[attr-defined]
+    if held is not None:
+        server._forkserver_alive_fd = None  # type: ignore[attr-defined]
+        with contextlib.suppress(OSError):
+            os.close(held)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != IMPORTED_IN:  # it ended before it could be asked for
+        os._exit(1)
 
 
 def _end_with(sentinel: int) -> None:

@@ -166,6 +166,84 @@ class Hangs(Troubled):
         time.sleep(3600)
 
 
+class HoldsTheLock(Troubled):
+    """Sleeps in C code that keeps the interpreter's lock: no other thread of the process runs."""
+
+    def trouble(self, x: Vector) -> None:
+        """Sleep for an hour with the lock held."""
+        (Path(self.folder) / f"holding-{os.getpid()}").touch()
+        ctypes.PyDLL(None).sleep(3600)
+
+
+class ForksThrough(Troubled):
+    """Forks, and forgets to end the child: both processes return a value."""
+
+    def trouble(self, x: Vector) -> None:
+        """Fork."""
+        if os.fork():
+            os.wait()
+
+
+class ClosesDescriptors(Troubled):
+    """Closes every file of its process but the standard ones."""
+
+    def trouble(self, x: Vector) -> None:
+        """Close the descriptors 3 to 255."""
+        os.closerange(3, 256)
+
+
+class UnspeakableError(Exception):
+    """An error whose message cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+class LocalError(Exception):
+    """An error that can be rebuilt in the process that raised it, and nowhere else."""
+
+    def __init__(self, process: int):
+        if process != os.getpid():
+            raise RuntimeError("this is another process")
+        super().__init__(process)
+
+
+@dataclass(frozen=True)
+class RaisesOddly:
+    """Raises an error that makes trouble of its own.
+
+    Attributes
+    ----------
+    kind : str
+        ``"unspeakable"``, ``"local"`` or ``"unpicklable"``.
+    """
+
+    kind: str
+
+    def __call__(self, x: Vector) -> float:
+        """Raise it."""
+        if self.kind == "unspeakable":
+            raise UnspeakableError
+        if self.kind == "local":
+            raise LocalError(os.getpid())
+        raise ValueError(threading.Lock())
+
+
+@dataclass
+class SlowToLoad:
+    """Takes an hour to be unpickled."""
+
+    def __call__(self, x: Vector) -> float:
+        """Return `sphere`."""
+        return sphere(x)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"slow": True}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        time.sleep(3600)
+
+
 class WritesIntoX(Troubled):
     """Writes into the point it was given."""
 
