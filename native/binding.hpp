@@ -28,6 +28,9 @@ std::vector<std::string> simd_levels();
 
 void bind_reductions(nb::module_& m);
 
+// What `recombine` and `step_squares` are called with, checked.
+RecombineArguments recombine_arguments(const nb::tuple& call);
+
 inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }

@@ -20,7 +20,7 @@ void words(std::uint32_t* out, std::size_t count, Address at) {
 void normals(float* out, std::size_t count, Address at) {
     alignas(64) float tile[kChunk];
     for (std::size_t begin = 0; begin < count; begin += kChunk) {
-        fill_noise(tile, begin, kChunk, Noise::normal, at, 0);
+        fill_noise(tile, begin, kChunk, Noise::normal, at);
         for (std::size_t i = 0; i < kChunk && begin + i < count; ++i) out[begin + i] = tile[i];
     }
 }
@@ -41,14 +41,33 @@ double reflected(double x, double lower, double upper) {
     return x > upper ? upper : x;
 }
 
-void confine(double* x, const double* lower, const double* upper, std::size_t count, Box box) {
-    if (box == Box::clip) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const double raised = x[i] < lower[i] ? lower[i] : x[i];
-            x[i] = raised > upper[i] ? upper[i] : raised;
+// Folds y onto [lower - knee, upper + knee], then bends it onto the wall; see mmes/boxes/smooth.py.
+double smoothed(double y, double lower, double upper, double knee) {
+    const double low = lower - knee, high = upper + knee;
+    y = reflected(y, low, high);
+    const double from_low = y - low, from_high = high - y, both = 2.0 * knee;
+    double x = y;
+    if (from_low < both) x = lower + 0.25 / knee * (from_low * from_low);
+    if (from_high < both) x = upper - 0.25 / knee * (from_high * from_high);
+    x = x < lower ? lower : x;
+    return x > upper ? upper : x;
+}
+
+void confine(double* image, const double* points, const BoxArguments& box, std::size_t begin, std::size_t end) {
+    const double *lower = box.lower, *upper = box.upper, *knee = box.knee;
+    if (box.treatment == Box::clip) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const double raised = points[i] < lower[i] ? lower[i] : points[i];
+            image[i] = raised > upper[i] ? upper[i] : raised;
         }
-    } else if (box == Box::reflect) {
-        for (std::size_t i = 0; i < count; ++i) x[i] = reflected(x[i], lower[i], upper[i]);
+    } else if (box.treatment == Box::reflect) {
+        for (std::size_t i = begin; i < end; ++i) image[i] = reflected(points[i], lower[i], upper[i]);
+    } else if (box.treatment == Box::smooth) {
+        for (std::size_t i = begin; i < end; ++i) {
+            // Nearly all coordinates lie inside, where the map is the identity.
+            const bool inside = points[i] >= lower[i] + knee[i] && points[i] <= upper[i] - knee[i];
+            image[i] = inside ? points[i] : smoothed(points[i], lower[i], upper[i], knee[i]);
+        }
     }
 }
 
@@ -59,7 +78,7 @@ void add_rows(float* __restrict z, const SampleArguments& a, const std::int64_t*
     int held = 0;
     for (std::size_t k = 0; k < a.used; ++k) {
         if (rows[k] >= 0) {
-            row[held] = a.archive + static_cast<std::size_t>(rows[k]) * a.n + begin;
+            row[held] = a.directions + static_cast<std::size_t>(rows[k]) * a.n + begin;
             factor[held++] = factors[k];
         }
         if (held == 4) {  // four rows in one pass over z
@@ -77,11 +96,13 @@ void add_rows(float* __restrict z, const SampleArguments& a, const std::int64_t*
     }
 }
 
+constexpr bool kBoth[2] = {false, true};
+
 void sample_tile(const SampleArguments& a, std::size_t begin, std::size_t count) {
     alignas(64) float z[kTile];
     for (std::size_t draw = 0; draw < a.draws; ++draw) {
-        const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
-        fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+        if (a.place[draw] < 0 && a.mirror_place[draw] < 0) continue;
+        fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
         const float isotropic = a.isotropic_each != nullptr ? a.isotropic_each[draw] : a.isotropic;
         if (a.scale != nullptr && !a.scale_rows) {
             const double* __restrict scale = a.scale + begin;
@@ -94,22 +115,15 @@ void sample_tile(const SampleArguments& a, std::size_t begin, std::size_t count)
             const double* __restrict scale = a.scale + begin;
             for (std::size_t i = 0; i < count; ++i) z[i] *= static_cast<float>(scale[i]);
         }
-
         const double* __restrict mean = a.mean + begin;
-        const double sigma = a.sigma;
-        double* __restrict x = a.population + draw * a.n + begin;
-        if (a.draws + draw < a.candidates) {
-            double* __restrict mirror = a.population + (a.draws + draw) * a.n + begin;
-            for (std::size_t i = 0; i < count; ++i) {
-                const double step = sigma * static_cast<double>(z[i]);
-                x[i] = mean[i] + step;
-                mirror[i] = mean[i] - step;
-            }
-            if (a.box != Box::none) confine(mirror, a.lower + begin, a.upper + begin, count, a.box);
-        } else {
+        for (const bool mirrored : kBoth) {
+            const std::int64_t place = mirrored ? a.mirror_place[draw] : a.place[draw];
+            if (place < 0) continue;
+            const double sigma = mirrored ? -a.sigma : a.sigma;
+            double* __restrict x = a.population + static_cast<std::size_t>(place) * a.n + begin;
             for (std::size_t i = 0; i < count; ++i) x[i] = mean[i] + sigma * static_cast<double>(z[i]);
+            if (a.box.treatment != Box::none) confine(x - begin, x - begin, a.box, begin, begin + count);
         }
-        if (a.box != Box::none) confine(x, a.lower + begin, a.upper + begin, count, a.box);
     }
 }
 
@@ -149,28 +163,58 @@ void scale_increments(const ScaleArguments& a, std::size_t begin, std::size_t en
     alignas(64) double tile[kTile];
     for (; begin < end; begin += kTile) {
         const std::size_t count = end - begin < kTile ? end - begin : kTile;
-        for (std::size_t i = 0; i < count; ++i) tile[i] = 0.0;
+        for (std::size_t i = 0; i < kTile; ++i) tile[i] = 0.0;
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
             const double weight = a.weights[draw];
             if (weight == 0.0) continue;
-            const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
-            fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+            fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
             for (std::size_t i = 0; i < count; ++i) {
                 const double entry = static_cast<double>(z[i]);
                 tile[i] = fused(weight, entry * entry, tile[i]);
             }
         }
-        double* __restrict out = a.increments + begin;
         for (std::size_t i = 0; i < count; ++i) {
             const double increment = a.rate * tile[i];
             const double raised = increment < -a.limit ? -a.limit : increment;
-            out[i] = raised > a.limit ? a.limit : raised;
+            tile[i] = raised > a.limit ? a.limit : raised;
         }
+        double* __restrict out = a.increments + begin;
+        for (std::size_t i = 0; i < count; ++i) out[i] = tile[i];
+        // Eight sums side by side, so that the order of adding is that of the lanes; beyond `count` there are zeros.
+        double lane[8] = {};
+        for (std::size_t i = 0; i < kTile; i += 8)
+            for (std::size_t k = 0; k < 8; ++k) lane[k] += tile[i + k];
+        for (std::size_t half = 4; half > 0; half /= 2)
+            for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
+        a.sums[begin / kTile] = lane[0];
     }
+}
+
+// e^x for abs(x) <= 1/2: the Taylor polynomial of degree 14, whose rest is below the rounding.
+double exponential(double x) {
+    double p = 1.0 / 87178291200.0;
+    p = fused(p, x, 1.0 / 6227020800.0);
+    p = fused(p, x, 1.0 / 479001600.0);
+    p = fused(p, x, 1.0 / 39916800.0);
+    p = fused(p, x, 1.0 / 3628800.0);
+    p = fused(p, x, 1.0 / 362880.0);
+    p = fused(p, x, 1.0 / 40320.0);
+    p = fused(p, x, 1.0 / 5040.0);
+    p = fused(p, x, 1.0 / 720.0);
+    p = fused(p, x, 1.0 / 120.0);
+    p = fused(p, x, 1.0 / 24.0);
+    p = fused(p, x, 1.0 / 6.0);
+    p = fused(p, x, 0.5);
+    p = fused(p, x, 1.0);
+    return fused(p, x, 1.0);
+}
+
+void grow(double* __restrict scale, const double* __restrict increments, double mean, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) scale[i] *= exponential(increments[i] - mean);
 }
 
 }  // namespace
 
-const KernelTable table = {words, normals, sample, recombine, scale_increments};
+const KernelTable table = {words, normals, sample, recombine, scale_increments, grow, confine};
 
 }  // namespace mmes::MMES_LEVEL

@@ -17,7 +17,10 @@ constexpr std::size_t kChunk = 64;
 constexpr std::size_t kTile = 1024;
 
 enum class Noise : int { normal = 0, student = 1, rademacher = 2 };
-enum class Box : int { none = 0, clip = 1, reflect = 2 };
+// Must agree with mmes.boxes.BoxCode.
+enum class Box : int { none = 0, clip = 1, reflect = 2, smooth = 3 };
+// Must agree with mmes.randomness.Stream.
+enum Stream : std::uint32_t { kIsotropic = 0, kIsotropicAngle = 1, kMixtureIndex = 2, kMixtureFactor = 3 };
 
 // Where a sequence of random numbers lives in the counter space.
 struct Address {
@@ -27,29 +30,39 @@ struct Address {
     std::uint32_t candidate;
 };
 
-struct SampleArguments {
-    double* population;        // (candidates, n), written
-    std::size_t candidates;    // lambda
-    std::size_t draws;         // h: candidates that are drawn; candidate h + i mirrors draw i
-    std::size_t n;
-    const double* mean;        // (n)
-    double sigma;
-    const double* scale;       // (n) or null: ones
-    const float* archive;      // (m, n) or null
-    std::size_t used;          // rows mixed into each draw
-    const std::int64_t* rows;  // (draws, used): archive rows; a negative one is an empty slot
-    const float* factors;      // (draws, used): factor of each row
-    float isotropic;           // factor of the isotropic part
-    const float* isotropic_each;  // (draws) or null: one factor a draw instead
-    bool scale_rows;           // whether the scale multiplies the rows too, not the isotropic part alone
+// A box and what its treatment needs.
+struct BoxArguments {
+    Box treatment;
+    const double* lower;  // (n)
+    const double* upper;  // (n)
+    const double* knee;   // (n), smooth alone
+};
+
+// Where the noise of a generation lives.
+struct NoiseArguments {
     Noise noise;
     std::uint64_t seed;
     std::uint32_t generation;
-    std::uint32_t stream;        // isotropic part
-    std::uint32_t angle_stream;  // second uniform of the Student-t noise
-    Box box;
-    const double* lower;  // (n) or null
-    const double* upper;
+};
+
+struct SampleArguments {
+    double* population;  // (., n), written
+    std::size_t n;
+    std::size_t draws;                 // h: independent steps
+    const std::int64_t* place;         // (draws): row of the population for mean + sigma z; negative: not wanted
+    const std::int64_t* mirror_place;  // (draws): row for mean - sigma z; negative: not wanted
+    const double* mean;                // (n)
+    double sigma;
+    const double* scale;          // (n) or null: ones
+    const float* directions;      // (m, n) or null
+    std::size_t used;             // rows mixed into each draw
+    const std::int64_t* rows;     // (draws, used): rows of `directions`; a negative one is an empty slot
+    const float* factors;         // (draws, used): factor of each row
+    float isotropic;              // factor of the isotropic part
+    const float* isotropic_each;  // (draws) or null: one factor per draw instead
+    bool scale_rows;              // whether the scale multiplies the rows too, not the isotropic part alone
+    NoiseArguments noise;
+    BoxArguments box;
 };
 
 struct RecombineArguments {
@@ -67,16 +80,12 @@ struct RecombineArguments {
 
 struct ScaleArguments {
     double* increments;     // (n), written
-    std::size_t n;
+    double* sums;           // (tiles), written: the sum of the increments of each tile
     const double* weights;  // (draws): selection weight of each draw, mirrored pairs added up
     std::size_t draws;
     double rate;   // c_d / 2
     double limit;  // increments are clipped to +-limit
-    Noise noise;
-    std::uint64_t seed;
-    std::uint32_t generation;
-    std::uint32_t stream;
-    std::uint32_t angle_stream;
+    NoiseArguments noise;
 };
 
 struct KernelTable {
@@ -85,6 +94,10 @@ struct KernelTable {
     void (*sample)(const SampleArguments&, std::size_t begin, std::size_t end);
     void (*recombine)(const RecombineArguments&, std::size_t begin, std::size_t end);
     void (*scale_increments)(const ScaleArguments&, std::size_t begin, std::size_t end);
+    // scale_i <- scale_i exp(increments_i - mean), for abs(increments_i - mean) <= 1/2.
+    void (*grow)(double* scale, const double* increments, double mean, std::size_t count);
+    // image <- the points of the box that stand for `points`; both may be the same memory.
+    void (*confine)(double* image, const double* points, const BoxArguments& box, std::size_t begin, std::size_t end);
 };
 
 namespace baseline {

@@ -17,6 +17,36 @@ std::vector<std::string> simd_levels() {
     return levels;
 }
 
+// `call` holds the fields of mmes.kernels.protocol.RecombineCall in its order.
+RecombineArguments recombine_arguments(const nb::tuple& call) {
+    const auto population = nb::cast<Array<const double, 2>>(call[0], false);
+    const auto parents = nb::cast<Array<const std::int64_t, 1>>(call[1], false);
+    const auto weights = nb::cast<Array<const double, 1>>(call[2], false);
+    const auto mean = nb::cast<Array<double, 1>>(call[3], false);
+    const auto path = nb::cast<Array<double, 1>>(call[4], false);
+    RecombineArguments a{};
+    a.population = population.data();
+    a.n = population.shape(1);
+    a.parents = parents.data();
+    a.mu = parents.shape(0);
+    a.weights = weights.data();
+    require(weights.shape(0) == a.mu, "parents and weights differ in number");
+    for (std::size_t k = 0; k < a.mu; ++k)
+        require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population.shape(0)),
+                "a parent lies outside the population");
+    require(mean.shape(0) == a.n && path.shape(0) == a.n, "mean, path and population differ in dimension");
+    a.mean = mean.data();
+    a.path = path.data();
+    a.decay = nb::cast<double>(call[5]);
+    a.gain = nb::cast<double>(call[6]);
+    if (!call[7].is_none()) {
+        const auto row = nb::cast<Array<float, 1>>(call[7], false);
+        require(row.shape(0) == a.n, "archive row and population differ in dimension");
+        a.archive_row = row.data();
+    }
+    return a;
+}
+
 }  // namespace mmes
 
 using namespace mmes;
@@ -42,107 +72,196 @@ void normals(const std::string& level, Array<float, 1> out, std::uint64_t seed, 
     table_of(level).normals(out.data(), out.shape(0), {seed, stream, generation, candidate});
 }
 
-// The place of each uniform word in a cumulative distribution: the first entry above it.
-void mixture_draws(const std::string& level, Array<std::int64_t, 2> ages, Array<float, 2> normals_out,
-                   Array<const double, 1> cumulative, std::uint64_t seed, std::uint32_t generation,
-                   std::uint32_t index_stream, std::uint32_t normal_stream) {
-    const KernelTable& kernel = table_of(level);
-    const std::size_t draws = ages.shape(0), used = ages.shape(1);
-    require(normals_out.shape(0) == draws && normals_out.shape(1) == used, "ages and normals differ in shape");
-    std::vector<std::uint32_t> raw(used);
-    const double* first = cumulative.data();
-    const double* last = first + cumulative.shape(0);
-    for (std::size_t draw = 0; draw < draws; ++draw) {
-        const auto candidate = static_cast<std::uint32_t>(draw);
-        kernel.words(raw.data(), used, {seed, index_stream, generation, candidate});
-        kernel.normals(normals_out.data() + draw * used, used, {seed, normal_stream, generation, candidate});
-        for (std::size_t k = 0; k < used; ++k) {
-            const double u = (static_cast<double>(raw[k]) + 0.5) * 0x1p-32;
-            ages.data()[draw * used + k] =
-                std::min<std::int64_t>(std::upper_bound(first, last, u) - first, last - first - 1);
-        }
-    }
+// The array behind an entry of a call record; null where the entry is None.
+template <class T, std::size_t dims>
+std::optional<Array<T, dims>> optional_array(const nb::handle& entry) {
+    if (entry.is_none()) return std::nullopt;
+    return nb::cast<Array<T, dims>>(entry, false);
 }
 
-void sample(const std::string& level, int threads, Array<double, 2> population, std::size_t draws,
-            Array<const double, 1> mean, double sigma, std::optional<Array<const double, 1>> scale,
-            std::optional<Array<const float, 2>> archive, Array<const std::int64_t, 2> rows,
-            Array<const float, 2> factors, float isotropic,
-            std::optional<Array<const float, 1>> isotropic_each, bool scale_rows, int noise, std::uint64_t seed,
-            std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream, int box, std::optional<Array<const double, 1>> lower,
-            std::optional<Array<const double, 1>> upper) {
+template <class T, std::size_t dims>
+Array<T, dims> array_of(const nb::handle& entry) {
+    return nb::cast<Array<T, dims>>(entry, false);
+}
+
+// The fields of mmes.kernels.protocol.DrawnRows, in its order.
+struct Drawn {
+    Array<const double, 1> cumulative;
+    Array<const std::int64_t, 1> order;
+    std::size_t used;
+    float factor;
+
+    explicit Drawn(const nb::tuple& record)
+        : cumulative(array_of<const double, 1>(record[0])),
+          order(array_of<const std::int64_t, 1>(record[1])),
+          used(nb::cast<std::size_t>(record[2])),
+          factor(static_cast<float>(nb::cast<double>(record[3]))) {
+        require(cumulative.shape(0) > 0, "the law of the ages is empty");
+    }
+
+    // The rows that each draw takes, and their factors; an age beyond the stored rows is an empty slot.
+    void draw(const KernelTable& kernel, std::int64_t* rows, float* factors, std::size_t draws, std::uint64_t seed,
+              std::uint32_t generation) const {
+        std::vector<std::uint32_t> raw(used);
+        const double* first = cumulative.data();
+        const double* last = first + cumulative.shape(0) - 1;
+        const auto stored = static_cast<std::int64_t>(order.shape(0));
+        for (std::size_t i = 0; i < draws; ++i) {
+            const auto candidate = static_cast<std::uint32_t>(i);
+            kernel.words(raw.data(), used, {seed, kMixtureIndex, generation, candidate});
+            kernel.normals(factors + i * used, used, {seed, kMixtureFactor, generation, candidate});
+            for (std::size_t k = 0; k < used; ++k) {
+                const double u = (static_cast<double>(raw[k]) + 0.5) * 0x1p-32;
+                const std::int64_t age = std::upper_bound(first, last, u) - first;
+                rows[i * used + k] = age < stored ? order.data()[stored - 1 - age] : -1;
+                factors[i * used + k] *= factor;
+            }
+        }
+    }
+};
+
+void drawn_rows(const std::string& level, Array<std::int64_t, 2> rows, Array<float, 2> factors, nb::tuple record,
+                std::uint64_t seed, std::uint32_t generation) {
+    const Drawn drawn(record);
+    require(rows.shape(1) == drawn.used && factors.shape(1) == drawn.used && factors.shape(0) == rows.shape(0),
+            "rows and factors must have one line per draw");
+    drawn.draw(table_of(level), rows.data(), factors.data(), rows.shape(0), seed, generation);
+}
+
+// A mmes.boxes.Box; its arrays live as long as this.
+struct BoxArrays {
+    std::optional<Array<const double, 1>> lower, upper, knee;
+    BoxArguments arguments{};
+
+    BoxArrays(const nb::handle& box, std::size_t n) {
+        if (box.is_none()) return;
+        const int code = nb::cast<int>(box.attr("code"));
+        if (code < 0) return;  // a treatment of its own, which Python carries out
+        arguments.treatment = static_cast<Box>(code);
+        lower = array_of<const double, 1>(box.attr("lower"));
+        upper = array_of<const double, 1>(box.attr("upper"));
+        arguments.lower = data_or_null(lower, n, "lower bounds and points differ in dimension");
+        arguments.upper = data_or_null(upper, n, "upper bounds and points differ in dimension");
+        if (arguments.treatment == Box::smooth) {
+            knee = array_of<const double, 1>(box.attr("knee"));
+            arguments.knee = data_or_null(knee, n, "knees and points differ in dimension");
+        }
+    }
+};
+
+// `call` holds the fields of mmes.kernels.protocol.SampleCall in its order, and its law those of StepLaw.
+void sample(const std::string& level, int threads, nb::tuple call) {
+    const KernelTable& kernel = table_of(level);
+    const auto population = array_of<double, 2>(call[0]);
+    const auto mean = array_of<const double, 1>(call[2]);
+    const auto directions = optional_array<const float, 2>(call[4]);
+    const auto law = nb::cast<nb::tuple>(call[5]);
+    const auto wanted = optional_array<const std::int64_t, 1>(call[9]);
+    const auto rows = optional_array<const std::int64_t, 2>(law[1]);
+    const auto factors = optional_array<const float, 2>(law[2]);
+    const auto scale = optional_array<const double, 1>(law[4]);
+    const auto isotropic_each = optional_array<const float, 1>(law[6]);
+
     SampleArguments a{};
+    const std::size_t count = population.shape(0), draws = nb::cast<std::size_t>(call[1]);
     a.population = population.data();
-    a.candidates = population.shape(0);
-    a.draws = draws;
     a.n = population.shape(1);
-    require(draws <= a.candidates && 2 * draws >= a.candidates, "draws must lie between lambda / 2 and lambda");
+    a.draws = draws;
     require(mean.shape(0) == a.n, "mean and population differ in dimension");
     a.mean = mean.data();
-    a.sigma = sigma;
+    a.sigma = nb::cast<double>(call[3]);
     a.scale = data_or_null(scale, a.n, "scale and population differ in dimension");
-    a.used = rows.shape(1);
-    require(a.used == 0 || (rows.shape(0) == draws && factors.shape(0) == draws && factors.shape(1) == a.used),
-            "rows and factors must have one line a draw");
-    a.rows = rows.data();
-    a.factors = factors.data();
-    if (archive) {
-        require(archive->shape(1) == a.n, "archive and population differ in dimension");
-        a.archive = archive->data();
+    a.noise = {static_cast<Noise>(nb::cast<int>(law[3])), nb::cast<std::uint64_t>(call[7]),
+               nb::cast<std::uint32_t>(call[8])};
+
+    std::vector<std::int64_t> places(2 * draws, -1);
+    for (std::size_t k = 0; k < count; ++k) {
+        const std::int64_t candidate = wanted ? wanted->data()[k] : static_cast<std::int64_t>(k);
+        require(candidate >= 0 && static_cast<std::size_t>(candidate) < 2 * draws,
+                "a candidate is neither a draw nor the mirror image of one");
+        places[static_cast<std::size_t>(candidate)] = static_cast<std::int64_t>(k);
     }
-    const std::int64_t limit = archive ? static_cast<std::int64_t>(archive->shape(0)) : 0;
-    for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the archive");
-    a.isotropic = isotropic;
-    a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor a draw");
-    a.scale_rows = scale_rows;
-    a.noise = static_cast<Noise>(noise);
-    a.seed = seed;
-    a.generation = generation;
-    a.stream = stream;
-    a.angle_stream = angle_stream;
-    a.box = static_cast<Box>(box);
-    a.lower = data_or_null(lower, a.n, "lower and population differ in dimension");
-    a.upper = data_or_null(upper, a.n, "upper and population differ in dimension");
-    require(a.box == Box::none || (a.lower != nullptr && a.upper != nullptr), "a box needs both bounds");
-    const auto run = table_of(level).sample;
+    require(!wanted || wanted->shape(0) == count, "rows must name one candidate per row of the population");
+    a.place = places.data();
+    a.mirror_place = places.data() + draws;
+
+    std::vector<std::int64_t> own_rows;
+    std::vector<float> own_factors;
+    if (!law[7].is_none()) {
+        const Drawn drawn(nb::cast<nb::tuple>(law[7]));
+        a.used = drawn.used;
+        own_rows.resize(draws * a.used);
+        own_factors.resize(draws * a.used);
+        drawn.draw(kernel, own_rows.data(), own_factors.data(), draws, a.noise.seed, a.noise.generation);
+        a.rows = own_rows.data();
+        a.factors = own_factors.data();
+    } else if (rows && factors) {
+        a.used = rows->shape(1);
+        require(a.used == 0 || (rows->shape(0) == draws && factors->shape(0) == draws && factors->shape(1) == a.used),
+                "rows and factors must have one line per draw");
+        a.rows = rows->data();
+        a.factors = factors->data();
+    }
+    if (directions) {
+        require(directions->shape(1) == a.n, "directions and population differ in dimension");
+        a.directions = directions->data();
+    }
+    const std::int64_t limit = directions ? static_cast<std::int64_t>(directions->shape(0)) : 0;
+    for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the directions");
+    a.isotropic = static_cast<float>(nb::cast<double>(law[0]));
+    a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor per draw");
+    a.scale_rows = nb::cast<bool>(law[5]);
+    const BoxArrays box(call[6], a.n);
+    a.box = box.arguments;
+    const auto run = kernel.sample;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void recombine(const std::string& level, int threads, Array<const double, 2> population,
-               Array<const std::int64_t, 1> parents, Array<const double, 1> weights, Array<double, 1> mean,
-               Array<double, 1> path, double decay, double gain, std::optional<Array<float, 1>> archive_row) {
-    RecombineArguments a{};
-    a.population = population.data();
-    a.n = population.shape(1);
-    a.parents = parents.data();
-    a.mu = parents.shape(0);
-    a.weights = weights.data();
-    require(weights.shape(0) == a.mu, "parents and weights differ in number");
-    for (std::size_t k = 0; k < a.mu; ++k)
-        require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population.shape(0)),
-                "a parent lies outside the population");
-    require(mean.shape(0) == a.n && path.shape(0) == a.n, "mean, path and population differ in dimension");
-    a.mean = mean.data();
-    a.path = path.data();
-    a.decay = decay;
-    a.gain = gain;
-    a.archive_row = data_or_null(archive_row, a.n, "archive row and population differ in dimension");
+void recombine(const std::string& level, int threads, nb::tuple call) {
+    const RecombineArguments a = recombine_arguments(call);
     const auto run = table_of(level).recombine;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void scale_increments(const std::string& level, int threads, Array<double, 1> increments,
-                      Array<const double, 1> weights, double rate, double limit, int noise, std::uint64_t seed,
-                      std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream) {
-    const ScaleArguments a{increments.data(),       increments.shape(0), weights.data(),
-                           weights.shape(0),        rate,                limit,
-                           static_cast<Noise>(noise), seed,              generation,
-                           stream,                  angle_stream};
+// `call` holds the fields of mmes.kernels.protocol.ScaleCall in its order; returns the sum of the increments per tile.
+std::vector<double> scale_increments(const std::string& level, int threads, Array<double, 1> increments, double limit,
+                                     nb::tuple call) {
+    const auto weights = array_of<const double, 1>(call[1]);
+    const std::size_t n = increments.shape(0);
+    std::vector<double> sums((n + kTile - 1) / kTile);
+    const ScaleArguments a{increments.data(),
+                           sums.data(),
+                           weights.data(),
+                           weights.shape(0),
+                           nb::cast<double>(call[2]),
+                           limit,
+                           {static_cast<Noise>(nb::cast<int>(call[3])), nb::cast<std::uint64_t>(call[4]),
+                            nb::cast<std::uint32_t>(call[5])}};
     const auto run = table_of(level).scale_increments;
     nb::gil_scoped_release unlocked;
-    over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+    over_coordinates(n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+    return sums;
+}
+
+void grow(const std::string& level, Array<double, 1> scale, Array<const double, 1> increments, double mean) {
+    require(scale.shape(0) == increments.shape(0), "scale and increments differ in dimension");
+    table_of(level).grow(scale.data(), increments.data(), mean, scale.shape(0));
+}
+
+void confine(const std::string& level, int threads, Array<double, 2> image, Array<const double, 2> points,
+             nb::object box) {
+    const std::size_t rows = points.shape(0), n = points.shape(1);
+    require(image.shape(0) == rows && image.shape(1) == n, "image and points differ in shape");
+    const BoxArrays arrays(box, n);
+    double* to = image.data();
+    const double* from = points.data();
+    const auto run = table_of(level).confine;
+    nb::gil_scoped_release unlocked;
+    over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = 0; row < rows; ++row) run(to + row * n, from + row * n, arrays.arguments, begin, end);
+    });
 }
 
 }  // namespace
@@ -152,9 +271,11 @@ NB_MODULE(_native, m) {
     m.def("simd_levels", &simd_levels);
     m.def("words", &words);
     m.def("normals", &normals);
-    m.def("mixture_draws", &mixture_draws);
+    m.def("drawn_rows", &drawn_rows);
     m.def("sample", &sample);
     m.def("recombine", &recombine);
     m.def("scale_increments", &scale_increments);
+    m.def("grow", &grow);
+    m.def("confine", &confine);
     bind_reductions(m);
 }

@@ -8,21 +8,14 @@
 
 namespace mmes::MMES_LEVEL {
 
-// N.B. contraction is off in the build: a fused multiply-add happens exactly where this is written.
+// N.B. contraction is off in the build: a fused multiply-add happens exactly where this is written. Where the processor
+// has no such instruction the C library computes it, slowly, so that every processor gives the same bits.
 static inline float fused(float a, float b, float c) {
-#if defined(__FMA__) || defined(__ARM_NEON)
     return __builtin_fmaf(a, b, c);
-#else
-    return a * b + c;
-#endif
 }
 
 static inline double fused(double a, double b, double c) {
-#if defined(__FMA__) || defined(__ARM_NEON)
     return __builtin_fma(a, b, c);
-#else
-    return a * b + c;
-#endif
 }
 
 // A uniform number in (0, 1]: the word plus one half, rounded to float32, over 2^32.
@@ -117,8 +110,7 @@ static inline void signs_from_words(float* out, const std::uint32_t* words, std:
 }
 
 // Fills z (room for kTile) with the noise of the coordinates from `begin` (a multiple of kChunk) on.
-static inline void fill_noise(float* z, std::size_t begin, std::size_t count, Noise noise, Address at,
-                              std::uint32_t angle_stream) {
+static inline void fill_noise(float* z, std::size_t begin, std::size_t count, Noise noise, Address at) {
     alignas(64) std::uint32_t words[kTile];
     const std::size_t first = begin / kChunk, last = first + (count + kChunk - 1) / kChunk;
     const std::size_t padded = (last - first) * kChunk;
@@ -129,10 +121,15 @@ static inline void fill_noise(float* z, std::size_t begin, std::size_t count, No
         signs_from_words(z, words, padded);
     } else {
         alignas(64) std::uint32_t angles[kTile];
-        at.stream = angle_stream;
+        at.stream = kIsotropicAngle;
         philox_chunks(angles, first, last, at);
         student_from_words(z, words, angles, padded);
     }
+}
+
+// Where the isotropic part of a draw lives.
+static inline Address isotropic_address(const NoiseArguments& a, std::size_t draw) {
+    return {a.seed, kIsotropic, a.generation, static_cast<std::uint32_t>(draw)};
 }
 
 }  // namespace mmes::MMES_LEVEL

@@ -17,19 +17,18 @@ void noise_sum(const NoiseSumArguments& a, std::size_t begin, std::size_t end) {
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
             const double weight = a.weights[draw];
             if (weight == 0.0) continue;
-            const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
-            fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+            fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
             for (std::size_t i = 0; i < count; ++i) sum[i] = fused(weight, static_cast<double>(z[i]), sum[i]);
         }
     }
 }
 
-void step_squares(const StepSquareArguments& a, std::size_t begin, std::size_t end) {
+void step_squares(const RecombineArguments& a, double* total, std::size_t begin, std::size_t end) {
     for (; begin < end; begin += kTile) {
         const std::size_t count = end - begin < kTile ? end - begin : kTile;
-        double* __restrict sum = a.sum + begin;
+        double* __restrict sum = total + begin;
         const double* __restrict mean = a.mean + begin;
-        const double factor = a.factor;
+        const double factor = a.gain;
         for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
         for (std::size_t k = 0; k < a.mu; ++k) {
             const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
@@ -40,6 +39,15 @@ void step_squares(const StepSquareArguments& a, std::size_t begin, std::size_t e
             }
         }
     }
+}
+
+double dot(const double* a, const double* b, std::size_t count) {
+    DoubleLanes sums;
+    std::size_t i = 0;
+    for (; i + DoubleLanes::lanes <= count; i += DoubleLanes::lanes)
+        sums.add_product(DoubleLanes::load(a + i), DoubleLanes::load(b + i));
+    if (i < count) sums.add_product(DoubleLanes::load_rest(a + i, count - i), DoubleLanes::load_rest(b + i, count - i));
+    return total(sums);
 }
 
 // The scalar products of one vector with several, four at a time so that it is read once for four.
@@ -75,8 +83,7 @@ void project(const ProjectArguments& a, double* sums, std::size_t begin, std::si
             bool needed = false;
             for (std::size_t k = 0; k < a.used; ++k) needed = needed || rows[k] >= 0;
             if (!needed) continue;
-            const Address at{a.seed, a.stream, a.generation, static_cast<std::uint32_t>(draw)};
-            fill_noise(z, begin, count, a.noise, at, a.angle_stream);
+            fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
             Products<FloatLanes> with{z, count, {}, {}};
             for (std::size_t k = 0; k < a.used; ++k)
                 if (rows[k] >= 0)
@@ -166,6 +173,6 @@ void deflate(float* vectors, std::size_t m, std::size_t n, double decay, double 
 
 }  // namespace
 
-const ReductionTable reductions = {noise_sum, step_squares, project, gram, accumulate, combine, deflate};
+const ReductionTable reductions = {noise_sum, step_squares, dot, project, gram, accumulate, combine, deflate};
 
 }  // namespace mmes::MMES_LEVEL

@@ -12,11 +12,7 @@ struct NoiseSumArguments {
     double* sum;            // (n), written: sum_i weights_i z_i
     const double* weights;  // (draws)
     std::size_t draws;
-    Noise noise;
-    std::uint64_t seed;
-    std::uint32_t generation;
-    std::uint32_t stream;
-    std::uint32_t angle_stream;
+    NoiseArguments noise;
 };
 
 struct ProjectArguments {
@@ -25,11 +21,7 @@ struct ProjectArguments {
     const std::int64_t* rows;  // (draws, used): rows of `vectors`; a negative one is left out
     std::size_t draws;
     std::size_t used;
-    Noise noise;
-    std::uint64_t seed;
-    std::uint32_t generation;
-    std::uint32_t stream;
-    std::uint32_t angle_stream;
+    NoiseArguments noise;
 };
 
 struct CombineArguments {
@@ -42,20 +34,11 @@ struct CombineArguments {
     std::size_t n;
 };
 
-struct StepSquareArguments {
-    double* sum;  // (n), written: sum_k weights_k (factor (x_k - mean))^2
-    const double* population;
-    std::size_t n;
-    const std::int64_t* parents;  // (mu): rows of the population
-    const double* weights;        // (mu)
-    std::size_t mu;
-    const double* mean;  // (n)
-    double factor;       // 1 / sigma
-};
-
 struct ReductionTable {
     void (*noise_sum)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
-    void (*step_squares)(const StepSquareArguments&, std::size_t begin, std::size_t end);
+    // sum <- sum_k weights_k (gain (x_k - mean))^2, entry by entry.
+    void (*step_squares)(const RecombineArguments&, double* sum, std::size_t begin, std::size_t end);
+    double (*dot)(const double* a, const double* b, std::size_t count);
     // Adds to sums (draws, used) the scalar products of the rows with the noise of the draws.
     void (*project)(const ProjectArguments&, double* sums, std::size_t begin, std::size_t end);
     // Adds to sums (m, m), at and below the diagonal, the scalar products of the vectors with one another; `accurate`

@@ -42,34 +42,32 @@ void sum_over_coordinates(std::size_t n, int threads, double* sums, std::size_t 
 }
 
 void noise_sum(const std::string& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
-               std::uint64_t seed, std::uint32_t generation, std::uint32_t stream, std::uint32_t angle_stream) {
-    const NoiseSumArguments a{sum.data(), weights.data(), weights.shape(0), static_cast<Noise>(noise),
-                              seed,       generation,     stream,           angle_stream};
+               std::uint64_t seed, std::uint32_t generation) {
+    const NoiseSumArguments a{
+        sum.data(), weights.data(), weights.shape(0), {static_cast<Noise>(noise), seed, generation}};
     const auto run = table_of(level).noise_sum;
     nb::gil_scoped_release unlocked;
     over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void step_squares(const std::string& level, int threads, Array<double, 1> sum, Array<const double, 2> population,
-                  Array<const std::int64_t, 1> parents, Array<const double, 1> weights, Array<const double, 1> mean,
-                  double factor) {
-    const StepSquareArguments a{sum.data(),      population.data(), population.shape(1), parents.data(),
-                                weights.data(),  weights.shape(0),  mean.data(),         factor};
-    require(parents.shape(0) == a.mu, "parents and weights differ in number");
-    require(sum.shape(0) == a.n && mean.shape(0) == a.n, "sum, mean and population differ in dimension");
-    for (std::size_t k = 0; k < a.mu; ++k)
-        require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population.shape(0)),
-                "a parent lies outside the population");
+void step_squares(const std::string& level, int threads, Array<double, 1> sum, nb::tuple call) {
+    const RecombineArguments a = recombine_arguments(call);
+    require(sum.shape(0) == a.n, "sum and population differ in dimension");
+    double* total = sum.data();
     const auto run = table_of(level).step_squares;
     nb::gil_scoped_release unlocked;
-    over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+    over_coordinates(a.n, threads, [&a, total, run](std::size_t begin, std::size_t end) { run(a, total, begin, end); });
+}
+
+double dot(const std::string& level, Array<const double, 1> a, Array<const double, 1> b) {
+    require(a.shape(0) == b.shape(0), "the vectors differ in dimension");
+    return table_of(level).dot(a.data(), b.data(), a.shape(0));
 }
 
 void project(const std::string& level, int threads, Array<double, 2> out, Array<const float, 2> vectors,
-             Array<const std::int64_t, 2> rows, int noise, std::uint64_t seed, std::uint32_t generation,
-             std::uint32_t stream, std::uint32_t angle_stream) {
-    const ProjectArguments a{vectors.data(), vectors.shape(1), rows.data(), rows.shape(0), rows.shape(1),
-                             static_cast<Noise>(noise), seed, generation, stream, angle_stream};
+             Array<const std::int64_t, 2> rows, int noise, std::uint64_t seed, std::uint32_t generation) {
+    const ProjectArguments a{vectors.data(), vectors.shape(1), rows.data(), rows.shape(0),
+                             rows.shape(1),  {static_cast<Noise>(noise), seed, generation}};
     require(out.shape(0) == a.draws && out.shape(1) == a.used, "rows and their products differ in shape");
     const auto limit = static_cast<std::int64_t>(vectors.shape(0));
     for (std::size_t k = 0; k < a.draws * a.used; ++k) require(a.rows[k] < limit, "a row lies outside the vectors");
@@ -81,7 +79,7 @@ void project(const std::string& level, int threads, Array<double, 2> out, Array<
 
 void gram(const std::string& level, int threads, Array<double, 2> out, Array<const float, 2> vectors, bool accurate) {
     const std::size_t m = vectors.shape(0), n = vectors.shape(1);
-    require(out.shape(0) == m && out.shape(1) == m, "the Gram matrix must have one row and column a vector");
+    require(out.shape(0) == m && out.shape(1) == m, "the Gram matrix must have one row and column per vector");
     const float* data = vectors.data();
     double* sums = out.data();
     const auto run = table_of(level).gram;
@@ -96,7 +94,7 @@ void gram(const std::string& level, int threads, Array<double, 2> out, Array<con
 void accumulate(const std::string& level, int threads, Array<float, 2> vectors, Array<const double, 1> decays,
                 Array<const double, 1> gains, Array<const double, 1> step) {
     const std::size_t m = vectors.shape(0), n = vectors.shape(1);
-    require(decays.shape(0) == m && gains.shape(0) == m, "decays and gains must have one entry a vector");
+    require(decays.shape(0) == m && gains.shape(0) == m, "decays and gains must have one entry per vector");
     require(step.shape(0) == n, "step and vectors differ in dimension");
     float* data = vectors.data();
     const double *decay = decays.data(), *gain = gains.data(), *s = step.data();
@@ -112,7 +110,7 @@ void combine(const std::string& level, int threads, Array<float, 2> out, Array<c
                              vectors.data(), vectors.shape(0), vectors.shape(1)};
     require(out.shape(1) == a.n, "out and vectors differ in dimension");
     require(coefficients.shape(0) == a.count && coefficients.shape(1) == a.m,
-            "coefficients must have one line a target and one column a vector");
+            "coefficients must have one line per target and one column per vector");
     for (std::size_t k = 0; k < a.count; ++k)
         require(a.targets[k] >= 0 && a.targets[k] < static_cast<std::int64_t>(out.shape(0)), "a target lies outside");
     const auto run = table_of(level).combine;
@@ -135,6 +133,7 @@ void deflate(const std::string& level, Array<float, 2> vectors, double decay, do
 void mmes::bind_reductions(nb::module_& m) {
     m.def("noise_sum", &noise_sum);
     m.def("step_squares", &step_squares);
+    m.def("dot", &dot);
     m.def("project", &project);
     m.def("gram", &gram);
     m.def("accumulate", &accumulate);

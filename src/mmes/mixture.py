@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.kernels import Kernel, StepLaw, choose_kernel
+from mmes.kernels import DrawnRows, Kernel, SampleCall, StepLaw, choose_kernel
 from mmes.randomness import Stream
 
 Vector = NDArray[np.float64]
@@ -37,14 +37,14 @@ def age_probabilities(c_a: float, m: int) -> Vector:
     This is alpha_{m - age} = c_a (1 - c_a)^age / gamma, the geometric law on 0, 1, 2, .. taken
     modulo m.
     """
-    return c_a * np.exp(np.arange(m) * math.log1p(-c_a)) / directed_share(c_a, m)
+    decay, total = math.log1p(-c_a), directed_share(c_a, m)
+    return np.array([c_a * math.exp(age * decay) / total for age in range(m)])
 
 
 def cumulative_ages(c_a: float, m: int) -> Vector:
     """Return the cumulative law of the ages, ending at exactly 1, for inversion."""
-    cumulative = -np.expm1(np.arange(1, m + 1) * math.log1p(-c_a)) / directed_share(c_a, m)
-    cumulative[-1] = 1.0
-    return cumulative
+    decay, total = math.log1p(-c_a), directed_share(c_a, m)
+    return np.array([*(-math.expm1(k * decay) / total for k in range(1, m)), 1.0])
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Mixture:
         return math.exp((1.0 - self.gamma) * float(t @ t) / 2) * inner**self.mixing
 
     def excess_kurtosis(self, v: ArrayLike) -> float:
-        """Return the excess kurtosis of v'z, never negative; the length of v is no matter."""
+        """Return the excess kurtosis of v'z, never negative and independent of the length of v."""
         v = np.asarray(v, dtype=np.float64)
         length = float(np.linalg.norm(v))
         if length == 0:
@@ -140,29 +140,29 @@ class Mixture:
 
     def sample(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
         """Return `count` independent draws of z, shape (count, n), fixed by the seed."""
-        kernel = kernel or choose_kernel()
         m = self.directions.shape[0]
-        ages, normals = kernel.mixture_draws(
-            cumulative_ages(self.c_a, m), count, self.mixing, seed, 0
+        drawn = DrawnRows(
+            cumulative_ages(self.c_a, m),
+            np.arange(m),
+            self.mixing,
+            math.sqrt(self.gamma / self.mixing),
         )
-        factors = normals * np.float32(math.sqrt(self.gamma / self.mixing))
-        return self._draw(kernel, m - 1 - ages, factors, seed)
+        return self._draw(StepLaw(math.sqrt(1.0 - self.gamma), drawn=drawn), count, seed, kernel)
 
     def sample_target(self, count: int, seed: int = 0, kernel: Kernel | None = None) -> Vector:
         """Return `count` independent draws of the Gaussian target P_a, at cost O(n m) each."""
         kernel = kernel or choose_kernel()
         m = self.directions.shape[0]
         normals = kernel.normals(count * m, seed, Stream.MIXTURE_FACTOR, 0).reshape(count, m)
-        weights = np.sqrt(self.gamma * self.probabilities)
+        weights = np.sqrt(self.gamma * self.probabilities).astype(np.float32)
         rows = np.tile(np.arange(m), (count, 1))
-        return self._draw(kernel, rows, normals * weights.astype(np.float32), seed)
+        law = StepLaw(math.sqrt(1.0 - self.gamma), rows, normals * weights)
+        return self._draw(law, count, seed, kernel)
 
-    def _draw(
-        self, kernel: Kernel, rows: NDArray[np.int64], factors: NDArray[np.float32], seed: int
-    ) -> Vector:
-        law = StepLaw(math.sqrt(1.0 - self.gamma), rows, factors)
-        out = np.empty((rows.shape[0], self.directions.shape[1]))
-        archive = self.directions.astype(np.float32)
-        zero = np.zeros(out.shape[1])
-        kernel.sample(out, out.shape[0], zero, 1.0, archive, law, None, seed, 0)
-        return out
+    def _draw(self, law: StepLaw, count: int, seed: int, kernel: Kernel | None) -> Vector:
+        kernel = kernel or choose_kernel()
+        n = self.directions.shape[1]
+        out, directions = kernel.population(count, n), kernel.directions(*self.directions.shape)
+        kernel.assign(directions, kernel.from_host(self.directions))
+        kernel.sample(SampleCall(out, count, kernel.vector(n), 1.0, directions, law, None, seed, 0))
+        return kernel.to_host(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -38,7 +38,7 @@ class Option:
         The range of a number.
     low_open, high_open : bool
         Whether the end itself is excluded.
-    choices : tuple of str
+    choices : collection of str
         Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
     """
 
@@ -52,7 +52,7 @@ class Option:
     high: float | None = None
     low_open: bool = False
     high_open: bool = False
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
 
     @property
     def allowed(self) -> str:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.kernels import Box, Noise, ReferenceKernel, StepLaw
+from mmes.boxes import BOXES, Box, Start
+from mmes.kernels import (
+    DrawnRows,
+    Noise,
+    RecombineCall,
+    ReferenceKernel,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+)
 from mmes.kernels.native import NativeKernel, simd_levels
-from mmes.kernels.protocol import BoxTreatment
 
 REFERENCE = ReferenceKernel()
 SIZES = [1, 2, 63, 64, 65, 1000, 1025, 3000]
@@ -24,11 +32,28 @@ def make_case(n: int, candidates: int, mirrored: bool, noise: Noise, scaled: boo
     return draws, mean, archive, StepLaw(0.8, rows, factors, noise, scale)
 
 
-def sampled(kernel, n, candidates, case, box=None, sigma=0.7):
+def sampled(kernel, n, candidates, case, box=None, sigma=0.7, rows=None):
     draws, mean, archive, law = case
-    out = np.empty((candidates, n))
-    kernel.sample(out, draws, mean, sigma, archive, law, box, 12345, 6)
+    out = np.empty((candidates if rows is None else len(rows), n))
+    kernel.sample(SampleCall(out, draws, mean, sigma, archive, law, box, 12345, 6, rows))
     return out
+
+
+@pytest.mark.parametrize("simd", simd_levels())
+@pytest.mark.parametrize("draws", [5, 7, 9])
+def test_rows_select_candidates_without_changing_them(simd: str, draws: int) -> None:
+    n, candidates, kernel = 1100, 9, NativeKernel(simd=simd)
+    _, mean, archive, law = make_case(n, candidates, False, Noise.NORMAL, True)
+    law = law._replace(rows=law.rows[:draws], factors=law.factors[:draws])
+    case = (draws, mean, archive, law)
+    everyone = sampled(kernel, n, candidates, case)
+    reference = sampled(REFERENCE, n, candidates, case)
+    for rows in ([3], [8, 0], [7, 2, 5, 1], list(range(9))[::-1]):
+        wanted = np.array(rows)
+        found = sampled(kernel, n, candidates, case, rows=wanted)
+        np.testing.assert_array_equal(found, everyone[wanted])
+        found = sampled(REFERENCE, n, candidates, case, rows=wanted)
+        np.testing.assert_array_equal(found, reference[wanted])
 
 
 @pytest.mark.parametrize("simd", simd_levels())
@@ -42,14 +67,14 @@ def test_sample_agrees_with_the_reference(n: int, noise: Noise, simd: str) -> No
         np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
 
 
-@pytest.mark.parametrize("treatment", [BoxTreatment.CLIP, BoxTreatment.REFLECT])
+@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.apart])
 @pytest.mark.parametrize("kernel", [REFERENCE, NativeKernel()], ids=["reference", "native"])
-def test_samples_stay_in_the_box(kernel, treatment: BoxTreatment) -> None:
+def test_samples_stay_in_the_box(kernel, treatment: type[Box]) -> None:
     n, candidates = 300, 9
     lower, upper = np.full(n, -0.5), np.full(n, 1.0)
     lower[:50], upper[50:100] = -np.inf, np.inf
     lower[100:110] = upper[100:110] = 0.25
-    box = Box(lower, upper, treatment)
+    box = treatment.around(lower, upper, Start(np.full(n, 0.25), 0.1))
     case = make_case(n, candidates, True, Noise.NORMAL, False)
     for sigma in (0.1, 1.0, 1e3, 1e12):
         found = sampled(kernel, n, candidates, case, box, sigma)
@@ -61,22 +86,6 @@ def test_samples_stay_in_the_box(kernel, treatment: BoxTreatment) -> None:
         )
 
 
-def test_reflection_folds_like_mirrors() -> None:
-    lower, upper = np.array([0.0, -np.inf, 2.0]), np.array([1.0, 3.0, np.inf])
-    box = Box(lower, upper, BoxTreatment.REFLECT)
-    from mmes.kernels.reference import confine
-
-    for x, expected in (
-        ([1.25, 3.5, 1.5], [0.75, 2.5, 2.5]),
-        ([-0.25, 9.0, -1.0], [0.25, -3.0, 5.0]),
-        ([2.25, 1.0, 2.0], [0.25, 1.0, 2.0]),
-        ([-1.75, 3.0, 7.0], [0.25, 3.0, 7.0]),
-    ):
-        point = np.array([x])
-        confine(point, box)
-        np.testing.assert_array_equal(point[0], expected)
-
-
 @pytest.mark.parametrize("n", SIZES)
 def test_recombine_agrees_with_the_reference(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -86,7 +95,7 @@ def test_recombine_agrees_with_the_reference(n: int) -> None:
     for kernel in (REFERENCE, *(NativeKernel(simd=simd) for simd in simd_levels())):
         mean, path = np.linspace(-1, 1, n), np.linspace(1, 2, n)
         row = np.zeros(n, dtype=np.float32)
-        kernel.recombine(population, parents, weights, mean, path, 0.9, 2.5, row)
+        kernel.recombine(RecombineCall(population, parents, weights, mean, path, 0.9, 2.5, row))
         states.append((mean, path, row))
     for found in states[1:]:
         for a, b in zip(found, states[0], strict=True):
@@ -104,7 +113,7 @@ def test_adapt_scale_agrees_with_the_reference(noise: Noise) -> None:
     scales = []
     for kernel in (REFERENCE, NativeKernel()):
         scale = np.linspace(0.5, 2.0, 1500)
-        kernel.adapt_scale(scale, weights, 0.05, noise, 77, 3)
+        kernel.adapt_scale(ScaleCall(scale, weights, 0.05, noise, 77, 3))
         scales.append(scale)
     np.testing.assert_allclose(scales[1], scales[0], rtol=1e-6)
     start = np.linspace(0.5, 2.0, 1500)
@@ -113,24 +122,39 @@ def test_adapt_scale_agrees_with_the_reference(noise: Noise) -> None:
     assert moved.any() == (noise is not Noise.RADEMACHER)  # z_0^2 = 1 carries no signal
 
 
-def test_mixture_draws_are_the_same_places() -> None:
-    cumulative = np.cumsum(np.full(50, 0.02))
-    a_places, a_normals = REFERENCE.mixture_draws(cumulative, 12, 70, 3, 9)
+@pytest.mark.parametrize("stored", [0, 20, 50])
+def test_drawn_rows_are_the_same(stored: int) -> None:
+    order = np.random.default_rng(stored).permutation(stored)
+    drawn = DrawnRows(np.cumsum(np.full(50, 0.02)), order, 70, 0.5)
+    a_rows, a_factors = REFERENCE.drawn_rows(drawn, 12, 3, 9)
     for simd in simd_levels():
-        b_places, b_normals = NativeKernel(simd=simd).mixture_draws(cumulative, 12, 70, 3, 9)
-        np.testing.assert_array_equal(a_places, b_places)
-        np.testing.assert_allclose(a_normals, b_normals, rtol=1e-6, atol=1e-6)
+        b_rows, b_factors = NativeKernel(simd=simd).drawn_rows(drawn, 12, 3, 9)
+        np.testing.assert_array_equal(a_rows, b_rows)
+        np.testing.assert_allclose(a_factors, b_factors, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("simd", simd_levels())
+def test_a_drawn_law_is_that_of_its_rows(simd: str) -> None:
+    n, draws, kernel = 200, 4, NativeKernel(simd=simd)
+    directions = np.random.default_rng(1).standard_normal((9, n)).astype(np.float32)
+    drawn = DrawnRows(np.linspace(0.1, 1, 9), np.array([4, 2, 7, 0]), 5, 0.5)
+    rows, factors = kernel.drawn_rows(drawn, draws, 12345, 6)
+    assert (rows < 0).any()
+    case = (draws, np.zeros(n), directions)
+    np.testing.assert_array_equal(
+        sampled(kernel, n, 2 * draws, (*case, StepLaw(0.8, drawn=drawn))),
+        sampled(kernel, n, 2 * draws, (*case, StepLaw(0.8, rows, factors))),
+    )
 
 
 @pytest.mark.parametrize("noise", list(Noise))
-def test_threads_and_wide_simd_change_no_bit(noise: Noise) -> None:
+def test_threads_and_simd_change_no_bit(noise: Noise) -> None:
     n, candidates = 20_000, 7
     case = make_case(n, candidates, True, noise, True)
-    fused = [level for level in simd_levels() if level != "baseline"] or ["baseline"]
     found = [
         sampled(NativeKernel(threads=threads, simd=level), n, candidates, case)
         for threads in (1, 2, 3, 16)
-        for level in fused
+        for level in simd_levels()
     ]
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
@@ -143,7 +167,10 @@ def test_unknown_simd_level_is_refused() -> None:
 def test_misfitting_arrays_are_refused() -> None:
     kernel = NativeKernel()
     law = StepLaw(1.0, np.zeros((2, 1), dtype=np.int64), np.ones((2, 1), dtype=np.float32))
+    call = SampleCall(np.empty((4, 5)), 2, np.zeros(6), 1.0, None, law, None, 1, 1)
     with pytest.raises(ValueError, match="differ in dimension"):
-        kernel.sample(np.empty((4, 5)), 2, np.zeros(6), 1.0, None, law, None, 1, 1)
-    with pytest.raises(ValueError, match="outside the archive"):
-        kernel.sample(np.empty((4, 5)), 2, np.zeros(5), 1.0, None, law, None, 1, 1)
+        kernel.sample(call)
+    with pytest.raises(ValueError, match="outside the directions"):
+        kernel.sample(call._replace(mean=np.zeros(5)))
+    with pytest.raises(ValueError, match="neither a draw nor the mirror image"):
+        kernel.sample(call._replace(mean=np.zeros(5), rows=np.array([0, 1, 2, 4])))

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.kernels import Noise, ReferenceKernel, StepLaw, native_problem
+from mmes.kernels import (
+    Noise,
+    RecombineCall,
+    ReferenceKernel,
+    SampleCall,
+    StepLaw,
+    native_problem,
+)
 from mmes.kernels.reference import isotropic_parts
 
 if native_problem() is not None:
@@ -44,7 +51,9 @@ def test_step_squares_agree(native: NativeKernel, n: int) -> None:
     parents, weights = np.array([4, 0, 2]), np.array([0.5, 0.3, 0.2])
     expected = weights @ ((population[parents] - mean) / 0.7) ** 2
     for kernel in (native, ReferenceKernel()):
-        found = kernel.step_squares(population, parents, weights, mean, 0.7)
+        found = kernel.step_squares(
+            RecombineCall(population, parents, weights, mean, mean, 0.0, 1 / 0.7)
+        )
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
@@ -117,13 +126,10 @@ def test_the_number_of_threads_changes_no_bit(n: int) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_avx2_and_avx512_give_the_same_bits() -> None:
-    levels = [level for level in simd_levels() if level != "baseline"]
-    if len(levels) < 2:
-        pytest.skip("this processor has not both")
+def test_every_simd_level_gives_the_same_bits() -> None:
     v, rows = vectors(6, 3001), np.tile(np.arange(6), (3, 1))
     found = []
-    for level in levels:
+    for level in simd_levels():
         kernel = NativeKernel(simd=level)
         q, u = v.copy(), v[0].astype(float)
         kernel.deflate(q, 0.9, 0.3, u)
@@ -134,10 +140,24 @@ def test_avx2_and_avx512_give_the_same_bits() -> None:
                 kernel.gram(v, False),
                 q,
                 u,
+                kernel.dot(u, u),
             ]
         )
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_products_of_vectors_agree(native: NativeKernel, n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b, rows = rng.standard_normal(n), rng.standard_normal(n), vectors(4, n)
+    for kernel in (native, ReferenceKernel()):
+        assert kernel.dot(a, b) == pytest.approx(float(a @ b), abs=1e-12 * n)
+        np.testing.assert_allclose(kernel.products(rows, a), rows @ a, atol=1e-12 * n)
+        total = a.copy()
+        kernel.add_rows(total, np.arange(4.0), rows)
+        np.testing.assert_allclose(total, a + np.arange(4.0) @ rows, atol=1e-12)
 
 
 def test_the_scale_may_multiply_the_whole_step(native: NativeKernel) -> None:
@@ -148,8 +168,8 @@ def test_the_scale_may_multiply_the_whole_step(native: NativeKernel) -> None:
     plain = StepLaw(0.7, rows, factors)
     for kernel in (native, ReferenceKernel()):
         scaled, unscaled = np.empty((1, n)), np.empty((1, n))
-        kernel.sample(scaled, 1, np.zeros(n), 1.0, archive, law, None, SEED, 0)
-        kernel.sample(unscaled, 1, np.zeros(n), 1.0, archive, plain, None, SEED, 0)
+        kernel.sample(SampleCall(scaled, 1, np.zeros(n), 1.0, archive, law, None, SEED, 0))
+        kernel.sample(SampleCall(unscaled, 1, np.zeros(n), 1.0, archive, plain, None, SEED, 0))
         np.testing.assert_allclose(scaled, scale * unscaled, rtol=1e-6)
 
 

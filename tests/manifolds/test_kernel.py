@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.kernels import Box, ReferenceKernel, StepLaw, choose_kernel
-from mmes.kernels.protocol import BoxTreatment, Noise
+from mmes.boxes import Clip
+from mmes.kernels import (
+    Noise,
+    RecombineCall,
+    ReferenceKernel,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+    choose_kernel,
+)
 from mmes.manifolds import Euclidean, Grassmann
 from mmes.manifolds.kernel import ManifoldKernel
 
@@ -29,10 +37,10 @@ def generation(kernel, mean: np.ndarray, rng: np.random.Generator, sigma: float 
         point = mean.reshape(kernel.manifold.shape)
         path = kernel.manifold.proj(point, path.reshape(point.shape)).ravel()
     population, row = np.empty((LAMBDA, mean.size)), np.empty(mean.size, dtype=np.float32)
-    kernel.sample(population, DRAWS, mean, sigma, archive, law(rng), None, 7, 3)
+    kernel.sample(SampleCall(population, DRAWS, mean, sigma, archive, law(rng), None, 7, 3))
     parents, weights = np.array([6, 1, 3, 0]), np.array([0.4, 0.3, 0.2, 0.1])
     new_mean, new_path = mean.copy(), path.copy()
-    kernel.recombine(population, parents, weights, new_mean, new_path, 0.9, 1.7, row)
+    kernel.recombine(RecombineCall(population, parents, weights, new_mean, new_path, 0.9, 1.7, row))
     return population, new_mean, new_path, row
 
 
@@ -79,19 +87,20 @@ def test_a_candidate_is_the_same_in_any_memory(manifold, rng):
     mean = manifold.random_point(rng).ravel()
     steps = law(rng)
     first, larger = np.empty((LAMBDA, mean.size)), np.empty((LAMBDA + 1, mean.size))
-    kernel.sample(first, DRAWS, mean, 0.2, None, steps, None, 7, 3)
-    kernel.sample(larger[1:], DRAWS, mean, 0.2, None, steps, None, 7, 3)
+    call = SampleCall(first, DRAWS, mean, 0.2, None, steps, None, 7, 3)
+    kernel.sample(call)
+    kernel.sample(call._replace(population=larger[1:]))
     np.testing.assert_array_equal(first, larger[1:])
 
 
 def test_what_a_manifold_cannot_do_is_said():
     kernel = ManifoldKernel(ReferenceKernel(), Grassmann(4, 2))
     mean = np.eye(4, 2).ravel()
-    box = Box(np.full(8, -1.0), np.ones(8), BoxTreatment.CLIP)
+    box = Clip(np.full(8, -1.0), np.ones(8))
+    steps = law(np.random.default_rng(0))
+    call = SampleCall(np.empty((LAMBDA, 8)), DRAWS, mean, 1.0, None, steps, box, 1, 0)
     with pytest.raises(ValueError, match=r"bounds cannot be combined with Grassmann\(4, 2\)"):
-        kernel.sample(
-            np.empty((LAMBDA, 8)), DRAWS, mean, 1.0, None, law(np.random.default_rng(0)), box, 1, 0
-        )
+        kernel.sample(call)
     with pytest.raises(ValueError, match="scaling='adaptive' cannot be combined"):
-        kernel.adapt_scale(np.ones(8), np.ones(5), 0.1, Noise.NORMAL, 1, 0)
+        kernel.adapt_scale(ScaleCall(np.ones(8), np.ones(5), 0.1, Noise.NORMAL, 1, 0))
     assert kernel.name == "reference on Grassmann(4, 2)"

@@ -37,8 +37,8 @@ class Sharing(RmSearch):
 
 
 class Escaping(RmSearch):
-    def sample(self, population, generation):
-        super().sample(population, generation)
+    def sample(self, population, generation, rows=None):
+        super().sample(population, generation, rows)
         population += 1e-9
 
 
@@ -77,8 +77,8 @@ class Undamped(RmSearch):
 
 
 class Long(RmSearch):
-    def sample(self, population, generation):
-        super().sample(population, generation)
+    def sample(self, population, generation, rows=None):
+        super().sample(population, generation, rows)
         population += 3 * (population - self.mean)
 
 

@@ -8,10 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mmes.kernels import ReferenceKernel
 from mmes.strategies.common import Population
 from mmes.strategies.isotropic_es import RULES, make_rule
 from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepState, joint_ranks
 
+KERNEL = ReferenceKernel()
 N, GENERATIONS = 40, 4000
 POPULATION = Population.from_options(N, {"population_size": 12, "mirrored": False})
 
@@ -59,11 +61,11 @@ def test_success_of_psr_and_rsr_is_centred_at_random(rule: PSR | RSR) -> None:
 
 def test_csa_path_has_unit_variance_at_random() -> None:
     rng = np.random.default_rng(4)
-    rule, state = CSA(POPULATION.mu_eff, 0.3), StepState()
+    rule, state = CSA(POPULATION.mu_eff, 0.3), StepState(path=np.zeros(N))
     lengths = []
     for _ in range(GENERATIONS):
         z = POPULATION.weights @ rng.standard_normal((POPULATION.mu, N))
-        rule.growth(state, Evidence(np.zeros(1), lambda z=z: z))
+        rule.growth(state, Evidence(np.zeros(1), lambda z=z: z, KERNEL))
         lengths.append(float(state.path @ state.path) / N)
     # Correlated over some 1/c generations: the error of the mean is sqrt(2 / (N GENERATIONS) (2 -
     # c)/c ..) < 0.012.
@@ -88,11 +90,13 @@ def test_csa_grows_on_a_long_path_and_is_limited() -> None:
         (math.sqrt(N), np.ones(N), 1),
         (math.sqrt(N), np.zeros(N), -1),
     ):
-        rule, state = CSA(5.0, 0.5, 1.0, expected_length), StepState()
-        factors = [rule.growth(state, Evidence(np.zeros(1), lambda z=z: z)) for _ in range(10)]
+        rule, state = CSA(5.0, 0.5, 1.0, expected_length), StepState(path=np.zeros(N))
+        factors = [
+            rule.growth(state, Evidence(np.zeros(1), lambda z=z: z, KERNEL)) for _ in range(10)
+        ]
         assert np.sign(math.log(factors[-1])) == compare
-    huge = CSA(1e4, 1.0).growth(StepState(), Evidence(np.zeros(1), lambda: np.full(N, 10.0)))
-    assert huge == math.e
+    far = Evidence(np.zeros(1), lambda: np.full(N, 10.0), KERNEL)
+    assert CSA(1e4, 1.0).growth(StepState(path=np.zeros(N)), far) == math.e
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,7 @@ def test_joint_ranks_put_the_previous_generation_first_among_equals() -> None:
 
 
 def test_a_rule_that_needs_noise_says_so() -> None:
-    with pytest.raises(NotImplementedError, match="the values alone"):
+    with pytest.raises(TypeError, match="the cumulative rule needs the noise"):
         CSA(3.0, 0.1).growth(StepState(), Evidence(np.zeros(2)))
 
 

@@ -4,16 +4,31 @@
 Both fulfil `Kernel`.
 """
 
-from mmes.kernels.choose import choose_kernel, native_problem
-from mmes.kernels.protocol import Box, Kernel, Noise, ReducingKernel, StepLaw
+from mmes.kernels.choose import KERNELS, choose_kernel, native_problem
+from mmes.kernels.protocol import (
+    DrawnRows,
+    Handle,
+    Kernel,
+    Noise,
+    RecombineCall,
+    ReducingKernel,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+)
 from mmes.kernels.reference import ReferenceKernel
 
 __all__ = [
-    "Box",
+    "KERNELS",
+    "DrawnRows",
+    "Handle",
     "Kernel",
     "Noise",
+    "RecombineCall",
     "ReducingKernel",
     "ReferenceKernel",
+    "SampleCall",
+    "ScaleCall",
     "StepLaw",
     "choose_kernel",
     "native_problem",

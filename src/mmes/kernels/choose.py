@@ -1,7 +1,11 @@
-"""Which kernel runs: the native one where it can be loaded, else the reference, which says so."""
+"""Which kernel runs: the native one where it can be loaded, else the reference, which says so.
+
+`KERNELS` names them; to add one, write its file and its line here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mmes.errors import KernelWarning, warn_user
@@ -11,23 +15,33 @@ if TYPE_CHECKING:
     from mmes.kernels.protocol import Kernel
 
 
+def _native(threads: int | None) -> Kernel:
+    from mmes.kernels.native import NativeKernel
+
+    return NativeKernel(threads)
+
+
+KERNELS: dict[str, Callable[[int | None], Kernel]] = {
+    "native": _native,
+    "reference": lambda threads: ReferenceKernel(),
+}
+"""What makes the kernel of each name, for a number of threads (None: as many as pay)."""
+
+
 def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
     """Return the kernel of that name; ``"auto"`` takes the native one where it loads."""
-    if name == "reference":
-        return ReferenceKernel()
-    problem = native_problem()
-    if problem is None:
-        from mmes.kernels.native import NativeKernel
-
-        return NativeKernel(threads)
-    if name == "native":
+    problem = native_problem() if name in ("auto", "native") else None
+    if problem is not None and name == "native":
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
-    warn_user(
-        f"the native kernel cannot be loaded ({problem}); "
-        "the numpy reference is used, which is many times slower",
-        KernelWarning,
-    )
-    return ReferenceKernel()
+    if name == "auto":
+        if problem is not None:
+            warn_user(
+                f"the native kernel cannot be loaded ({problem}); "
+                "the numpy reference is used, which is many times slower",
+                KernelWarning,
+            )
+        name = "native" if problem is None else "reference"
+    return KERNELS[name](threads)
 
 
 def native_problem() -> str | None:

@@ -1,22 +1,31 @@
-"""The kernel in C++: one pass over memory a call, SIMD chosen at run time, threads inside."""
+"""The kernel in C++: one pass over memory per call, SIMD chosen at run time, threads inside."""
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
 from numpy.typing import NDArray
 
 import mmes._native as _native
-from mmes.kernels.protocol import Box, BoxTreatment, Noise, StepLaw, Vector
-from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, apply_increments
-from mmes.randomness import Stream
+from mmes.boxes import Box, BoxCode
+from mmes.kernels.host import HostVectors
+from mmes.kernels.protocol import (
+    DrawnRows,
+    Noise,
+    RecombineCall,
+    SampleCall,
+    ScaleCall,
+    Vector,
+)
+from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
 # Below this many numbers a generation is over before a thread has started.
 _THREADED_SIZE = 1_000_000
 
 
-class NativeKernel:
+class NativeKernel(HostVectors):
     """The compiled kernel.
 
     Parameters
@@ -24,10 +33,11 @@ class NativeKernel:
     threads : int or None
         Threads for one call; None takes one for small generations and all cores for large ones.
     simd : str or None
-        The SIMD level, one of `simd_levels()`; None takes the best.
+        The SIMD level, one of `simd_levels()`; None takes the best. The results are the same.
     """
 
     def __init__(self, threads: int | None = None, simd: str | None = None):
+        super().__init__()
         self.threads = threads
         levels = simd_levels()
         if simd is not None and simd not in levels:
@@ -48,138 +58,61 @@ class NativeKernel:
         _native.normals(self.simd, out, seed, stream, generation, 0)
         return out
 
-    def mixture_draws(
-        self, cumulative: Vector, draws: int, used: int, seed: int, generation: int
+    def drawn_rows(
+        self, drawn: DrawnRows, draws: int, seed: int, generation: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `Kernel.mixture_draws`."""
-        places = np.empty((draws, used), dtype=np.int64)
-        normals = np.empty((draws, used), dtype=np.float32)
-        _native.mixture_draws(
-            self.simd,
-            places,
-            normals,
-            cumulative,
-            seed,
-            generation,
-            Stream.MIXTURE_INDEX,
-            Stream.MIXTURE_FACTOR,
-        )
-        return places, normals
+        """See `ReferenceKernel.drawn_rows`; `sample` does this by itself."""
+        rows = np.empty((draws, drawn.used), dtype=np.int64)
+        factors = np.empty((draws, drawn.used), dtype=np.float32)
+        _native.drawn_rows(self.simd, rows, factors, drawn, seed, generation)
+        return rows, factors
 
-    def sample(
-        self,
-        population: Vector,
-        draws: int,
-        mean: Vector,
-        sigma: float,
-        archive: NDArray[np.float32] | None,
-        law: StepLaw,
-        box: Box | None,
-        seed: int,
-        generation: int,
-    ) -> None:
+    def sample(self, call: SampleCall) -> None:
         """See `Kernel.sample`."""
-        _native.sample(
-            self.simd,
-            self._threads_for(population.size),
-            population,
-            draws,
-            mean,
-            sigma,
-            law.scale,
-            archive,
-            law.rows,
-            law.factors,
-            law.isotropic,
-            law.isotropic_each,
-            law.scale_rows,
-            law.noise,
-            seed,
-            generation,
-            Stream.ISOTROPIC,
-            Stream.ISOTROPIC_ANGLE,
-            BoxTreatment.NONE if box is None else box.treatment,
-            None if box is None else box.lower,
-            None if box is None else box.upper,
-        )
+        _native.sample(self.simd, self._threads_for(call.population.size), call)
+        if call.box is not None and call.box.code is BoxCode.OWN:
+            super().confine(call.population, call.population, call.box)
 
-    def recombine(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        path: Vector,
-        decay: float,
-        gain: float,
-        archive_row: NDArray[np.float32] | None,
-    ) -> None:
+    def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        _native.recombine(
-            self.simd,
-            self._threads_for(population.size),
-            population,
-            parents,
-            weights,
-            mean,
-            path,
-            decay,
-            gain,
-            archive_row,
-        )
+        _native.recombine(self.simd, self._threads_for(call.population.size), call)
 
-    def adapt_scale(
-        self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
-    ) -> None:
+    def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
-        increments = np.empty_like(scale)
-        _native.scale_increments(
-            self.simd,
-            self._threads_for(scale.size * weights.size),
-            increments,
-            weights,
-            rate,
-            SCALE_INCREMENT_LIMIT,
-            noise,
-            seed,
-            generation,
-            Stream.ISOTROPIC,
-            Stream.ISOTROPIC_ANGLE,
-        )
-        apply_increments(scale, increments)
+        increments = np.empty(call.scale.size)
+        threads = self._threads_for(call.scale.size * call.weights.size)
+        sums = _native.scale_increments(self.simd, threads, increments, SCALE_INCREMENT_LIMIT, call)
+        _native.grow(self.simd, call.scale, increments, math.fsum(sums) / increments.size)
+
+    def confine(self, image: Vector, points: Vector, box: Box) -> None:
+        """See `Kernel.confine`."""
+        if box.code is BoxCode.OWN:
+            super().confine(image, points, box)
+        else:
+            _native.confine(self.simd, self._threads_for(points.size), image, points, box)
+
+    def dot(self, a: Vector, b: Vector) -> float:
+        """See `Kernel.dot`."""
+        return _native.dot(self.simd, a, b)
+
+    def fill_normals(self, rows: NDArray[np.float32], size: float, seed: int, stream: int) -> None:
+        """See `ReducingKernel.fill_normals`."""
+        _native.normals(self.simd, rows.reshape(-1), seed, stream, 0, 0)
+        rows *= np.float32(size)
 
     def noise_sum(
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
     ) -> Vector:
-        """See `Kernel.noise_sum`."""
+        """See `ReducingKernel.noise_sum`."""
         total = np.empty(n)
-        _native.noise_sum(
-            self.simd,
-            self._threads_for(n * weights.size),
-            total,
-            weights,
-            noise,
-            seed,
-            generation,
-            Stream.ISOTROPIC,
-            Stream.ISOTROPIC_ANGLE,
-        )
+        threads = self._threads_for(n * weights.size)
+        _native.noise_sum(self.simd, threads, total, weights, noise, seed, generation)
         return total
 
-    def step_squares(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        sigma: float,
-    ) -> Vector:
-        """See `Kernel.step_squares`."""
-        total = np.empty(mean.size)
-        threads = self._threads_for(population.size)
-        _native.step_squares(
-            self.simd, threads, total, population, parents, weights, mean, 1.0 / sigma
-        )
+    def step_squares(self, call: RecombineCall) -> Vector:
+        """See `ReducingKernel.step_squares`."""
+        total = np.empty(call.mean.size)
+        _native.step_squares(self.simd, self._threads_for(call.population.size), total, call)
         return total
 
     def project(
@@ -190,24 +123,14 @@ class NativeKernel:
         seed: int,
         generation: int,
     ) -> Vector:
-        """See `Kernel.project`."""
+        """See `ReducingKernel.project`."""
         products = np.empty(rows.shape)
-        _native.project(
-            self.simd,
-            self._threads_for(vectors.shape[1] * rows.size),
-            products,
-            vectors,
-            rows,
-            noise,
-            seed,
-            generation,
-            Stream.ISOTROPIC,
-            Stream.ISOTROPIC_ANGLE,
-        )
+        threads = self._threads_for(vectors.shape[1] * rows.size)
+        _native.project(self.simd, threads, products, vectors, rows, noise, seed, generation)
         return products
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
-        """See `Kernel.gram`."""
+        """See `ReducingKernel.gram`."""
         products = np.empty((vectors.shape[0], vectors.shape[0]))
         _native.gram(self.simd, self._threads_for(vectors.size), products, vectors, accurate)
         return products
@@ -215,7 +138,7 @@ class NativeKernel:
     def accumulate(
         self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
     ) -> None:
-        """See `Kernel.accumulate`."""
+        """See `ReducingKernel.accumulate`."""
         _native.accumulate(self.simd, self._threads_for(vectors.size), vectors, decays, gains, step)
 
     def combine(
@@ -225,7 +148,7 @@ class NativeKernel:
         coefficients: Vector,
         vectors: NDArray[np.float32],
     ) -> None:
-        """See `Kernel.combine`."""
+        """See `ReducingKernel.combine`."""
         _native.combine(
             self.simd, self._threads_for(vectors.size), out, targets, coefficients, vectors
         )
@@ -233,7 +156,7 @@ class NativeKernel:
     def deflate(
         self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
     ) -> None:
-        """See `Kernel.deflate`; one thread, since each vector waits for the one before."""
+        """See `ReducingKernel.deflate`; one thread, since each vector waits for the one before."""
         _native.deflate(self.simd, vectors, decay, gain, step)
 
 

@@ -1,15 +1,25 @@
-"""What a kernel must do, and the small records it is called with."""
+"""What a kernel must do, and the small records it is called with.
+
+A kernel owns every vector of length n: strategies and the shell hold handles and hand them back.
+On the host a handle is a numpy array, on a GPU a tensor, and a test makes it a type that refuses
+every operation (tests/kernels/test_ownership.py). Small arrays, with one entry per candidate,
+parent or direction, are numpy arrays everywhere.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.boxes import Box
+
 Vector = NDArray[np.float64]
+"""A host vector."""
+Handle = Any
+"""A vector of length n, or rows of such vectors, that a kernel owns."""
 
 
 class Noise(IntEnum):
@@ -20,67 +30,134 @@ class Noise(IntEnum):
     RADEMACHER = 2
 
 
-class BoxTreatment(IntEnum):
-    """What happens to a coordinate outside the box; the values are those of the native kernel."""
+class DrawnRows(NamedTuple):
+    """Rows that each draw takes at random, as the mixture of MMES does.
 
-    NONE = 0
-    CLIP = 1
-    REFLECT = 2
+    A draw takes `used` directions with replacement, by age from a cumulative law, each with a
+    factor N(0, factor^2).
 
-
-@dataclass(frozen=True)
-class Box:
-    """The box of feasible points and how candidates are brought into it.
-
-    The treated point is the candidate: it is evaluated, recombined and remembered.
+    Attributes
+    ----------
+    cumulative : ndarray
+        Cumulative law of the ages, the newest first; as long as the archive has rows.
+    order : ndarray of int64
+        The occupied rows from the oldest to the newest; an age beyond them is an empty slot.
+    used : int
+        Rows per draw, l.
+    factor : float
+        Standard deviation of the factors.
     """
 
-    lower: Vector
-    upper: Vector
-    treatment: BoxTreatment
+    cumulative: Vector
+    order: NDArray[np.int64]
+    used: int
+    factor: float
 
 
-@dataclass(frozen=True)
-class StepLaw:
+class StepLaw(NamedTuple):
     """The law of the steps of one generation.
 
-    A step is z = isotropic * scale .* z_0 + sum_k factors_k archive[rows_k].
+    A step is z = isotropic * scale .* z_0 + sum_k factors_k directions[rows_k].
 
     Attributes
     ----------
     isotropic : float
         Factor of the isotropic part, sqrt(1 - gamma).
-    rows : ndarray of int64, shape (draws, used)
-        The archive rows that each draw mixes; a negative one stands for an empty slot (a zero
-        vector).
-    factors : ndarray of float32, shape (draws, used)
+    rows : ndarray of int64, shape (draws, used), or None
+        The rows that each draw mixes; a negative one stands for an empty slot (a zero vector).
+        None: no rows, or those of `drawn`.
+    factors : ndarray of float32, shape (draws, used), or None
         Their factors.
     noise : Noise
         The law of z_0.
-    scale : ndarray or None
-        One scale a coordinate, d; None stands for ones.
+    scale : handle or None
+        One scale per coordinate, d; None stands for ones.
     scale_rows : bool
         Whether the scale multiplies the whole step; by default the rows are in the coordinates of
         the search already.
     isotropic_each : ndarray of float32, shape (draws,), or None
-        One factor a draw in place of `isotropic`, where draws differ in it.
+        One factor per draw in place of `isotropic`, where draws differ in it.
+    drawn : DrawnRows or None
+        Rows and factors drawn by the kernel, in place of `rows` and `factors`.
     """
 
-    isotropic: float
-    rows: NDArray[np.int64]
-    factors: NDArray[np.float32]
+    isotropic: float = 1.0
+    rows: NDArray[np.int64] | None = None
+    factors: NDArray[np.float32] | None = None
     noise: Noise = Noise.NORMAL
-    scale: Vector | None = None
+    scale: Handle | None = None
     scale_rows: bool = False
     isotropic_each: NDArray[np.float32] | None = None
+    drawn: DrawnRows | None = None
 
-    @classmethod
-    def without_rows(
-        cls, draws: int, noise: Noise = Noise.NORMAL, scale: Vector | None = None
-    ) -> StepLaw:
-        """Return the law of steps that are isotropic but for the scale."""
-        rows = np.empty((draws, 0), dtype=np.int64)
-        return cls(1.0, rows, np.empty((draws, 0), dtype=np.float32), noise, scale)
+
+class SampleCall(NamedTuple):
+    """One generation to be sampled: candidates mean + sigma z.
+
+    Candidate i < draws is draw i, and candidate draws + i is the mirror image of draw i.
+
+    Attributes
+    ----------
+    population : handle, shape (k, n)
+        Receives the candidates.
+    draws : int
+        Number of independent steps h.
+    mean : handle
+    sigma : float
+    directions : handle, shape (m, n), or None
+        The rows that the law mixes.
+    law : StepLaw
+    box : Box or None
+        A box whose treated points are the candidates (`Box.apart` is false).
+    seed, generation : int
+        Where the random numbers are.
+    rows : ndarray of int64 or None
+        Which candidates are wanted, one per row of the population; None stands for all in order.
+        A candidate does not depend on which others are wanted.
+    """
+
+    population: Handle
+    draws: int
+    mean: Handle
+    sigma: float
+    directions: Handle | None
+    law: StepLaw
+    box: Box | None
+    seed: int
+    generation: int
+    rows: NDArray[np.int64] | None = None
+
+
+class RecombineCall(NamedTuple):
+    """The step of the mean to the weighted parents, the path with it, both in place.
+
+    The path becomes decay * path + gain * (step of the mean), and is also written to
+    `archive_row` where there is one.
+    """
+
+    population: Handle
+    parents: NDArray[np.int64]
+    weights: Vector
+    mean: Handle
+    path: Handle
+    decay: float
+    gain: float
+    archive_row: Handle | None = None
+
+
+class ScaleCall(NamedTuple):
+    """One lesson on the scale d of each coordinate, in place.
+
+    d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights` has
+    one entry per draw; the isotropic parts z_0 of the generation are made again from their address.
+    """
+
+    scale: Handle
+    weights: Vector
+    rate: float
+    noise: Noise
+    seed: int
+    generation: int
 
 
 class Kernel(Protocol):
@@ -94,131 +171,155 @@ class Kernel(Protocol):
         """For people: which kernel this is, for example ``"native avx512"``."""
         ...
 
+    # Memory
+
+    def vector(self, n: int) -> Handle:
+        """Return a vector of zeros, in the precision of means and paths."""
+        ...
+
+    def directions(self, m: int, n: int) -> Handle:
+        """Return m zero rows, in the precision of stored directions."""
+        ...
+
+    def population(self, rows: int, n: int) -> Handle:
+        """Return memory for candidates, not filled."""
+        ...
+
+    def from_host(self, array: NDArray[Any]) -> Handle:
+        """Return a vector with these entries, the kernel's own copy."""
+        ...
+
+    def to_host(self, handle: Handle) -> NDArray[Any]:
+        """Return the entries as a numpy array, not copied where the handle is one."""
+        ...
+
+    def copy(self, vector: Handle) -> Handle:
+        """Return a copy."""
+        ...
+
+    def assign(self, target: Handle, source: Handle | NDArray[Any]) -> None:
+        """Write the entries of a vector, or of rows, over those of another; hosts' arrays too."""
+        ...
+
+    def row(self, rows: Handle, index: int) -> Handle:
+        """Return one row, sharing memory."""
+        ...
+
+    def part(self, rows: Handle, start: int, stop: int | None = None) -> Handle:
+        """Return the rows from `start` on, up to `stop`, sharing memory."""
+        ...
+
+    def shown(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
+        """Return points as users see them: of this shape, and read-only where that is possible."""
+        ...
+
+    # Arithmetic
+
+    def dot(self, a: Handle, b: Handle) -> float:
+        """Return the scalar product of two vectors."""
+        ...
+
+    def largest(self, vector: Handle) -> float:
+        """Return the largest absolute entry."""
+        ...
+
+    def blend(self, target: Handle, decay: float, gain: float, source: Handle) -> None:
+        """Move a vector to decay * target + gain * source, in place."""
+        ...
+
+    def multiply(self, target: Handle, factors: Handle) -> None:
+        """Multiply a vector entry by entry, in place."""
+        ...
+
+    def divide(self, target: Handle, divisors: Handle) -> None:
+        """Divide a vector entry by entry, in place."""
+        ...
+
+    # Steps
+
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
-        """Return standard normal numbers at this address of the random streams."""
+        """Return a few standard normal numbers at this address of the random streams."""
         ...
 
-    def mixture_draws(
-        self, cumulative: Vector, draws: int, used: int, seed: int, generation: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw places from a cumulative distribution, and a standard normal number for each.
-
-        Returns
-        -------
-        places : ndarray of int64, shape (draws, used)
-        normals : ndarray of float32, shape (draws, used)
-        """
+    def sample(self, call: SampleCall) -> None:
+        """Fill a population; see `SampleCall`."""
         ...
 
-    def sample(
-        self,
-        population: Vector,
-        draws: int,
-        mean: Vector,
-        sigma: float,
-        archive: NDArray[np.float32] | None,
-        law: StepLaw,
-        box: Box | None,
-        seed: int,
-        generation: int,
-    ) -> None:
-        """Fill the (lambda, n) population with mean + sigma z.
-
-        Candidate draws + i is the mirror image of draw i.
-        """
+    def recombine(self, call: RecombineCall) -> None:
+        """Move mean and path; see `RecombineCall`."""
         ...
 
-    def recombine(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        path: Vector,
-        decay: float,
-        gain: float,
-        archive_row: NDArray[np.float32] | None,
-    ) -> None:
-        """Move the mean to the weighted parents, and the path with it, in place.
-
-        The path becomes decay * path + gain * (step of the mean). The new path is also written to
-        the archive row.
-        """
+    def adapt_scale(self, call: ScaleCall) -> None:
+        """Learn the scale of each coordinate; see `ScaleCall`."""
         ...
 
-    def adapt_scale(
-        self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
-    ) -> None:
-        """Learn the scale d of each coordinate, in place.
-
-        d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights`
-        has one entry a draw; the isotropic parts z_0 of the generation are made again from their
-        address.
-        """
+    def confine(self, image: Handle, points: Handle, box: Box) -> None:
+        """Write to `image` the points of the box that stand for the points of the search."""
         ...
 
 
 @runtime_checkable
 class ReducingKernel(Kernel, Protocol):
-    """A kernel that also knows scalar products and weighted sums, which some rivals need."""
+    """A kernel that also knows sums over coordinates and over draws, which the rivals need.
+
+    On a manifold there is none.
+    """
+
+    def fill_normals(self, rows: Handle, size: float, seed: int, stream: int) -> None:
+        """Fill rows with size * N(0, 1), the numbers of one address in the order of the rows."""
+        ...
 
     def noise_sum(
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
-    ) -> Vector:
-        """Return sum_i weights_i z_{0,i}, one weight a draw, of length n.
+    ) -> Handle:
+        """Return sum_i weights_i z_{0,i}, one weight per draw, of length n.
 
         The isotropic parts z_0 of the generation's draws are made again from their address.
         """
         ...
 
-    def step_squares(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        sigma: float,
-    ) -> Vector:
-        """Return sum_k weights_k ((x_k - mean) / sigma)^2 of the parents, entry by entry."""
+    def step_squares(self, call: RecombineCall) -> Handle:
+        """Return sum_k weights_k (gain (x_k - mean))^2 of the parents, entry by entry."""
+        ...
+
+    def adapt_deviations(
+        self, deviations: Handle, rates: tuple[float, float, float], path: Handle, squares: Handle
+    ) -> None:
+        """Move d to sqrt(r_0 d^2 + r_1 path^2 + r_2 squares), entry by entry, in place."""
         ...
 
     def project(
-        self,
-        vectors: NDArray[np.float32],
-        rows: NDArray[np.int64],
-        noise: Noise,
-        seed: int,
-        generation: int,
+        self, vectors: Handle, rows: NDArray[np.int64], noise: Noise, seed: int, generation: int
     ) -> Vector:
         """Return the scalar products of vectors[rows_ik] with z_{0,i}; 0 for a negative row."""
         ...
 
-    def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
+    def products(self, vectors: Handle, vector: Handle) -> Vector:
+        """Return the scalar product of each row with a vector."""
+        ...
+
+    def add_rows(self, target: Handle, coefficients: Vector, vectors: Handle) -> None:
+        """Add sum_i coefficients_i vectors_i to a vector, in place."""
+        ...
+
+    def gram(self, vectors: Handle, accurate: bool = True) -> Vector:
         """Return the (m, m) scalar products of the vectors, rounded as float64 if `accurate`.
 
         Otherwise as float32, which is faster.
         """
         ...
 
-    def accumulate(
-        self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
-    ) -> None:
+    def accumulate(self, vectors: Handle, decays: Vector, gains: Vector, step: Handle) -> None:
         """Move each vector to decays_i vectors_i + gains_i step, in place."""
         ...
 
     def combine(
-        self,
-        out: NDArray[np.float32],
-        targets: NDArray[np.int64],
-        coefficients: Vector,
-        vectors: NDArray[np.float32],
+        self, out: Handle, targets: NDArray[np.int64], coefficients: Vector, vectors: Handle
     ) -> None:
         """Write sum_j coefficients_ij vectors_j to out[targets_i]."""
         ...
 
-    def deflate(
-        self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
-    ) -> None:
+    def deflate(self, vectors: Handle, decay: float, gain: float, step: Handle) -> None:
         """Let each vector in turn learn from the step and take its part out of it, both in place.
 
         For q = vectors_1, vectors_2, ..: q <- decay q + gain u; t = u.q / q.q; u <- (u - t q) /

@@ -6,14 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes import randomness
-from mmes.kernels.protocol import Box, BoxTreatment, Noise, StepLaw, Vector
+from mmes.kernels.host import HostVectors
+from mmes.kernels.protocol import (
+    DrawnRows,
+    Noise,
+    RecombineCall,
+    SampleCall,
+    ScaleCall,
+    Vector,
+)
 from mmes.randomness import Stream
 
 # Increments of log d are clipped to this size, so that one lucky generation cannot ruin a scale.
 SCALE_INCREMENT_LIMIT = 0.25
 
 
-class ReferenceKernel:
+class ReferenceKernel(HostVectors):
     """The definition of record of every kernel operation, in plain numpy."""
 
     name = "reference"
@@ -22,96 +30,89 @@ class ReferenceKernel:
         """See `Kernel.normals`."""
         return randomness.normals(count, seed, stream, generation)
 
-    def mixture_draws(
-        self, cumulative: Vector, draws: int, used: int, seed: int, generation: int
+    def drawn_rows(
+        self, drawn: DrawnRows, draws: int, seed: int, generation: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `Kernel.mixture_draws`."""
+        """Return the rows that each draw takes, -1 for an empty slot, and their factors."""
         every = np.arange(draws)
-        u = randomness.uniforms(used, seed, Stream.MIXTURE_INDEX, generation, every)
-        places = np.searchsorted(cumulative, u, side="right")
-        normals = randomness.normals(used, seed, Stream.MIXTURE_FACTOR, generation, every)
-        return np.minimum(places, cumulative.size - 1), normals
+        u = randomness.uniforms(drawn.used, seed, Stream.MIXTURE_INDEX, generation, every)
+        m = drawn.cumulative.size
+        ages = np.minimum(np.searchsorted(drawn.cumulative, u, side="right"), m - 1)
+        by_age = np.full(m, -1, dtype=np.int64)
+        by_age[: drawn.order.size] = drawn.order[::-1]
+        normals = randomness.normals(drawn.used, seed, Stream.MIXTURE_FACTOR, generation, every)
+        return by_age[ages], normals * np.float32(drawn.factor)
 
-    def sample(
-        self,
-        population: Vector,
-        draws: int,
-        mean: Vector,
-        sigma: float,
-        archive: NDArray[np.float32] | None,
-        law: StepLaw,
-        box: Box | None,
-        seed: int,
-        generation: int,
-    ) -> None:
+    def sample(self, call: SampleCall) -> None:
         """See `Kernel.sample`."""
-        candidates, n = population.shape
-        parts = isotropic_parts(law.noise, draws, n, seed, generation)
-        for i in range(draws):
-            factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
-            z = np.float32(factor) * parts[i]
-            if law.scale is not None and not law.scale_rows:
-                z *= law.scale.astype(np.float32)
-            for row, factor in zip(law.rows[i], law.factors[i], strict=True):
-                if row >= 0 and archive is not None:
-                    z += factor * archive[row]
-            if law.scale is not None and law.scale_rows:
-                z *= law.scale.astype(np.float32)
-            step = sigma * z.astype(np.float64)
-            np.add(mean, step, out=population[i])
-            if draws + i < candidates:
-                np.subtract(mean, step, out=population[draws + i])
-        if box is not None:
-            confine(population, box)
+        law, draws = call.law, call.draws
+        count, n = call.population.shape
+        rows, factors = law.rows, law.factors
+        if law.drawn is not None:
+            rows, factors = self.drawn_rows(law.drawn, draws, call.seed, call.generation)
+        scale = None if law.scale is None else law.scale.astype(np.float32)
+        parts = isotropic_parts(law.noise, draws, n, call.seed, call.generation)
+        steps: dict[int, Vector] = {}
+        for k in range(count):
+            candidate = k if call.rows is None else int(call.rows[k])
+            i = candidate % draws
+            if i not in steps:
+                factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
+                z = np.float32(factor) * parts[i]
+                if scale is not None and not law.scale_rows:
+                    z *= scale
+                if rows is not None and factors is not None and call.directions is not None:
+                    for row, weight in zip(rows[i], factors[i], strict=True):
+                        if row >= 0:
+                            z += weight * call.directions[row]
+                if scale is not None and law.scale_rows:
+                    z *= scale
+                steps[i] = call.sigma * z.astype(np.float64)
+            (np.add if candidate < draws else np.subtract)(
+                call.mean, steps[i], out=call.population[k]
+            )
+        if call.box is not None:
+            self.confine(call.population, call.population, call.box)
 
-    def recombine(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        path: Vector,
-        decay: float,
-        gain: float,
-        archive_row: NDArray[np.float32] | None,
-    ) -> None:
+    def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
         # N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which
         # would swamp the path once sigma is small against the mean.
-        step = weights @ (population[parents] - mean)
-        path *= decay
-        path += gain * step
+        step = _weighted(call.weights, call.population[call.parents] - call.mean)
+        path, mean = call.path, call.mean
+        path *= call.decay
+        path += call.gain * step
         mean += step
-        if archive_row is not None:
-            archive_row[:] = path
+        if call.archive_row is not None:
+            call.archive_row[:] = path
 
-    def adapt_scale(
-        self, scale: Vector, weights: Vector, rate: float, noise: Noise, seed: int, generation: int
-    ) -> None:
+    def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
-        parts = isotropic_parts(noise, weights.size, scale.size, seed, generation)
-        signal = weights @ parts.astype(np.float64) ** 2
-        apply_increments(
-            scale, np.clip(rate * signal, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
+        scale = call.scale
+        parts = isotropic_parts(
+            call.noise, call.weights.size, scale.size, call.seed, call.generation
         )
+        increments = call.rate * _weighted(call.weights, parts.astype(np.float64) ** 2)
+        np.clip(increments, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT, out=increments)
+        # Less the mean: the overall size belongs to sigma.
+        scale *= np.exp(increments - increments.mean())
+
+    def fill_normals(self, rows: NDArray[np.float32], size: float, seed: int, stream: int) -> None:
+        """See `ReducingKernel.fill_normals`."""
+        rows[...] = self.normals(rows.size, seed, stream, 0).reshape(rows.shape)
+        rows *= np.float32(size)
 
     def noise_sum(
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
     ) -> Vector:
-        """See `Kernel.noise_sum`."""
+        """See `ReducingKernel.noise_sum`."""
         parts = isotropic_parts(noise, weights.size, n, seed, generation)
-        return weights @ parts.astype(np.float64)
+        return _weighted(weights, parts.astype(np.float64))
 
-    def step_squares(
-        self,
-        population: Vector,
-        parents: NDArray[np.int64],
-        weights: Vector,
-        mean: Vector,
-        sigma: float,
-    ) -> Vector:
-        """See `Kernel.step_squares`."""
-        return weights @ ((population[parents] - mean) / sigma) ** 2
+    def step_squares(self, call: RecombineCall) -> Vector:
+        """See `ReducingKernel.step_squares`."""
+        steps = call.gain * (call.population[call.parents] - call.mean)
+        return _weighted(call.weights, steps**2)
 
     def project(
         self,
@@ -121,25 +122,22 @@ class ReferenceKernel:
         seed: int,
         generation: int,
     ) -> Vector:
-        """See `Kernel.project`."""
+        """See `ReducingKernel.project`."""
         parts = isotropic_parts(noise, rows.shape[0], vectors.shape[1], seed, generation)
         products = np.zeros(rows.shape)
         for i, line in enumerate(rows):
             there = line >= 0
-            products[i, there] = vectors[line[there]].astype(np.float64) @ parts[i].astype(
-                np.float64
-            )
+            products[i, there] = self.products(vectors[line[there]], parts[i].astype(np.float64))
         return products
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
-        """See `Kernel.gram`; always accurate here."""
-        wide = vectors.astype(np.float64)
-        return wide @ wide.T
+        """See `ReducingKernel.gram`; always accurate here."""
+        return np.array([self.products(vectors, row.astype(np.float64)) for row in vectors])
 
     def accumulate(
         self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
     ) -> None:
-        """See `Kernel.accumulate`."""
+        """See `ReducingKernel.accumulate`."""
         for vector, decay, gain in zip(vectors, decays, gains, strict=True):
             vector[:] = decay * vector.astype(np.float64) + gain * step
 
@@ -150,18 +148,19 @@ class ReferenceKernel:
         coefficients: Vector,
         vectors: NDArray[np.float32],
     ) -> None:
-        """See `Kernel.combine`."""
-        out[targets] = coefficients @ vectors.astype(np.float64)
+        """See `ReducingKernel.combine`."""
+        wide = vectors.astype(np.float64)
+        out[targets] = [_weighted(line, wide) for line in coefficients]
 
     def deflate(
         self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
     ) -> None:
-        """See `Kernel.deflate`."""
+        """See `ReducingKernel.deflate`."""
         for vector in vectors:
             vector[:] = decay * vector.astype(np.float64) + gain * step
             q = vector.astype(np.float64)
-            length = float(q @ q)
-            t = float(step @ q) / length if length > 0 else 0.0
+            length = self.dot(q, q)
+            t = self.dot(step, q) / length if length > 0 else 0.0
             step -= t * q
             step /= np.sqrt(1 + t * t)
 
@@ -169,7 +168,7 @@ class ReferenceKernel:
 def isotropic_parts(
     noise: Noise, draws: int, n: int, seed: int, generation: int
 ) -> NDArray[np.float32]:
-    """Return z_0 of every draw of a generation, one a row."""
+    """Return z_0 of every draw of a generation, one per row."""
     every = np.arange(draws)
     if noise is Noise.NORMAL:
         return randomness.normals(n, seed, Stream.ISOTROPIC, generation, every)
@@ -178,29 +177,6 @@ def isotropic_parts(
     return randomness.signs(n, seed, Stream.ISOTROPIC, generation, every)
 
 
-def apply_increments(scale: Vector, increments: Vector) -> None:
-    """Multiply the scale by exp(increment), less the mean: the overall size belongs to sigma."""
-    increments -= increments.mean()
-    scale *= np.exp(increments)
-
-
-def confine(points: Vector, box: Box) -> None:
-    """Bring points into the box, in place: onto its wall, or folded back as between mirrors."""
-    if box.treatment is BoxTreatment.REFLECT:
-        with np.errstate(invalid="ignore", over="ignore"):
-            _reflect(points, box.lower, box.upper)
-    np.clip(points, box.lower, box.upper, out=points)
-
-
-def _reflect(points: Vector, lower: Vector, upper: Vector) -> None:
-    period = 2.0 * (upper - lower)
-    for x in points:
-        outside = ~((x >= lower) & (x <= upper))
-        if not outside.any():
-            continue
-        at, low, high, span = x[outside], lower[outside], upper[outside], period[outside]
-        t = np.fmod(at - low, np.where(span > 0, span, 1.0))
-        t += np.where(t < 0, span, 0.0)
-        folded = np.where(span > 0, low + np.where(2.0 * t <= span, t, span - t), low)
-        mirrored = np.where(at < low, 2.0 * low - at, 2.0 * high - at)
-        x[outside] = np.where(np.isfinite(span), folded, mirrored)
+def _weighted(weights: Vector, rows: Vector) -> Vector:
+    """Return sum_k weights_k rows_k, row by row."""
+    return np.add.reduce(weights[:, None] * rows, axis=0)

@@ -7,18 +7,15 @@ MMES for all spaces.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.kernels.host import HostVectors
+from mmes.kernels.protocol import Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.manifolds.protocol import Array, Manifold
 
-if TYPE_CHECKING:
-    from mmes.kernels import Box, Kernel, Noise, StepLaw
 
-
-class ManifoldKernel:
+class ManifoldKernel(HostVectors):
     """A `Kernel` whose vectors are points and tangents of a manifold.
 
     Parameters
@@ -36,6 +33,7 @@ class ManifoldKernel:
     """
 
     def __init__(self, inner: Kernel, manifold: Manifold) -> None:
+        super().__init__()
         self.inner = inner
         self.manifold = manifold
         self._tangents: Array = np.empty((0, *manifold.shape))
@@ -49,63 +47,35 @@ class ManifoldKernel:
         """See `Kernel.normals`."""
         return self.inner.normals(count, seed, stream, generation)
 
-    def mixture_draws(
-        self, cumulative: Array, draws: int, used: int, seed: int, generation: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `Kernel.mixture_draws`."""
-        return self.inner.mixture_draws(cumulative, draws, used, seed, generation)
-
-    def sample(
-        self,
-        population: Array,
-        draws: int,
-        mean: Array,
-        sigma: float,
-        archive: NDArray[np.float32] | None,
-        law: StepLaw,
-        box: Box | None,
-        seed: int,
-        generation: int,
-    ) -> None:
+    def sample(self, call: SampleCall) -> None:
         """Fill the population with the retractions of the steps sigma z, projected at the mean.
 
         Projection is linear: one of the whole mixture carries the archive rows in it, which are
         tangents at earlier means, to this mean, and makes the ambient Gaussian isotropic there.
         """
-        if box is not None:
+        if call.box is not None:
             raise ValueError(f"bounds cannot be combined with {self.manifold}")
-        origin = np.zeros_like(mean)
-        steps = np.empty_like(population)
-        self.inner.sample(steps, draws, origin, sigma, archive, law, None, seed, generation)
-        point = self._shaped(mean)
+        count, n = call.population.shape
+        steps = self.population(count, n)
+        self.inner.sample(call._replace(population=steps, mean=self.vector(n)))
+        point = self._shaped(call.mean)
         self._tangents = self.manifold.proj(point, self._shaped(steps))
-        self._shaped(population)[:] = self.manifold.retract(point, self._tangents)
+        self._shaped(call.population)[:] = self.manifold.retract(point, self._tangents)
 
-    def recombine(
-        self,
-        population: Array,
-        parents: NDArray[np.int64],
-        weights: Array,
-        mean: Array,
-        path: Array,
-        decay: float,
-        gain: float,
-        archive_row: NDArray[np.float32] | None,
-    ) -> None:
+    def recombine(self, call: RecombineCall) -> None:
         """Move the mean along the weighted tangents of the parents, and the path with it."""
-        del population
-        old = self._shaped(mean).copy()
-        step = np.tensordot(weights, self._tangents[parents], axes=1)
+        path, mean = self._shaped(call.path), self._shaped(call.mean)
+        old = mean.copy()
+        chosen = self._tangents[call.parents]
+        weights = call.weights.reshape(-1, *(1,) * (chosen.ndim - 1))
+        step = np.add.reduce(weights * chosen, axis=0)
         new = self.manifold.retract_mean(old, step)
-        moved = decay * self._shaped(path) + gain * step
-        self._shaped(path)[:] = self.manifold.transport(old, new, moved)
-        self._shaped(mean)[:] = new
-        if archive_row is not None:
-            archive_row[:] = path
+        path[:] = self.manifold.transport(old, new, call.decay * path + call.gain * step)
+        mean[:] = new
+        if call.archive_row is not None:
+            call.archive_row[:] = call.path
 
-    def adapt_scale(
-        self, scale: Array, weights: Array, rate: float, noise: Noise, seed: int, generation: int
-    ) -> None:
+    def adapt_scale(self, call: ScaleCall) -> None:
         """Refuse: a manifold's coordinates have no scales of their own."""
         raise ValueError(f"scaling='adaptive' cannot be combined with {self.manifold}")
 

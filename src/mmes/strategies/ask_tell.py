@@ -6,12 +6,12 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mmes import memory
+from mmes.boxes import BOXES, Box, Start
 from mmes.errors import TellError
-from mmes.kernels import Box, choose_kernel
-from mmes.kernels.protocol import BoxTreatment
+from mmes.kernels import Handle, choose_kernel
 from mmes.manifolds import Manifold, manifold_from
 from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
@@ -26,10 +26,15 @@ from mmes.start import (
     claimed_size,
 )
 from mmes.stopping import Stagnation, StopReason
-from mmes.strategies.bookkeeping import Buffers, OneAtATime, Pending, told_values
+from mmes.strategies.bookkeeping import OneAtATime, Pending, told_values
 from mmes.strategies.common_options import COMMON_OPTIONS
 from mmes.strategies.protocol import Search, Setup, Vector
-from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA, rank
+from mmes.strategies.recombination import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    default_population_size,
+    rank,
+)
 
 FAILURES_IN_A_ROW = 10
 
@@ -45,7 +50,7 @@ class AskTell:
         Start mutation strength: the typical distance, along one variable, at which improvements are
         expected.
     bounds : tuple, list or None
-        (lower, upper), or one pair a variable. No candidate ever lies outside.
+        (lower, upper), or one pair per variable. No candidate ever lies outside.
     scale : array_like or None
         Typical size of each variable, where they differ; sigma0 multiplies it.
     manifold : Manifold or None
@@ -79,42 +84,56 @@ class AskTell:
         sigma = checked_sigma(sigma0)
         n = claimed_size(x0)
         usable = int(memory.available_bytes() * memory.USABLE_SHARE)
-        own = {option.name for option in self.search_type.options}
-        planned, self.planned_bytes = self.search_type.planned(
-            n, {name: chosen[name] for name in own}, usable
-        )
+        own = {option.name: chosen[option.name] for option in self.search_type.options}
+        images = 0
+        if bounds is not None and BOXES[chosen["bounds_handling"]].apart:
+            images = 8 * n * (own["population_size"] or default_population_size(n))
+        planned, needed = self.search_type.planned(n, own, usable - images)
+        self.planned_bytes = needed + images
         chosen |= planned
         self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
-        self._shape, mean = point.shape, point.ravel()
-        box = self._make_box(bounds, mean, chosen["bounds_handling"])
+        self._shape = point.shape
+        start, scales = point.ravel(), checked_scale(scale, point.size)
+        reach = sigma if scales is None else sigma * scales
+        self.box = self._make_box(bounds, Start(start, reach), chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
         self.seed: int = chosen["seed"]
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
-        self.box = box
         flat_kernel = choose_kernel(chosen["kernel"], chosen["threads"])
         self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
-        scales = checked_scale(scale, mean.size)
         # On an unbounded objective the mean may run away along its path before sigma grows.
-        reach = sigma if scales is None else sigma * _largest(scales)
-        self._farthest = 1e20 * (_largest(mean) + reach)
-        setup = Setup(mean, sigma, scales, box, self.kernel, self.seed, manifold)
+        self._farthest = 1e20 * float(np.max(np.abs(start)) + np.max(reach))
+        # Where the search keeps points of its own, it knows nothing of the box.
+        apart = self.box is not None and self.box.apart
+        mean = start if not apart else self.box.map_back(start)
+        setup = Setup(
+            n=start.size,
+            mean=self.kernel.from_host(mean),
+            sigma=sigma,
+            scale=None if scales is None else self.kernel.from_host(scales),
+            box=None if apart else self.box,
+            kernel=self.kernel,
+            seed=self.seed,
+            manifold=manifold,
+        )
+        self._apart = apart
         self._search = self.search_type(setup, planned)
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
         self._failures_in_a_row = 0
         self._unbounded = False
-        self._best_x = mean.copy()
+        self._best_x = self.kernel.from_host(start)
         self._best_value = math.inf
         window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
         self._stagnation = (
             None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
         )
-        self._buffers = Buffers()
-        self._population: Vector | None = None
+        self._population: Handle | None = None  # as they are evaluated
+        self._points: Handle | None = None  # as the search made them
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
 
@@ -128,11 +147,11 @@ class AskTell:
     @property
     def dimension(self) -> int:
         """Number of variables n."""
-        return self._search.mean.size
+        return math.prod(self._shape)
 
     @property
     def population_size(self) -> int:
-        """Candidates a generation, lambda, besides the start point in the first one."""
+        """Candidates per generation, lambda, besides the start point in the first one."""
         return self._search.population_size
 
     @property
@@ -142,8 +161,14 @@ class AskTell:
 
     @property
     def mean(self) -> Vector:
-        """The centre of the search, read-only."""
-        return self._shown(self._search.mean)
+        """The centre of the search, read-only; in a box with smooth bounds, its image there."""
+        mean = self._search.mean
+        if self._apart and self.box is not None:
+            image = self.kernel.population(1, self.dimension)
+            self.kernel.assign(self.kernel.row(image, 0), mean)
+            self.kernel.confine(image, image, self.box)
+            mean = self.kernel.row(image, 0)
+        return self._shown(mean)
 
     @property
     def sigma(self) -> float:
@@ -163,7 +188,7 @@ class AskTell:
     # Ask and tell
 
     def ask(self) -> Vector:
-        """Return the candidates of this generation, a read-only array with one candidate a row.
+        """Return the candidates of this generation, a read-only array with one candidate per row.
 
         There are `population_size` rows; in the very first generation of a strategy that needs the
         start point's value there is one more, the start point itself, before them. Asking again
@@ -171,13 +196,20 @@ class AskTell:
         """
         with self._alone:
             if self._population is None:
-                extra = self._extra_rows()
-                population = self._buffers.take(self.population_size + extra, self.dimension)
-                if extra:
-                    population[0] = self._search.mean
-                self._search.sample(population[extra:], self.generation)
-                self._population = population
+                self._draw()
             return self._shown(self._population)
+
+    def _draw(self) -> None:
+        kernel, extra = self.kernel, self._extra_rows()
+        points = kernel.population(self.population_size + extra, self.dimension)
+        if extra:
+            kernel.assign(kernel.row(points, 0), self._search.mean)
+        self._search.sample(kernel.part(points, extra), self.generation)
+        self._points = self._population = points
+        if self._apart and self.box is not None:
+            image = kernel.population(self.population_size + extra, self.dimension)
+            kernel.confine(image, points, self.box)
+            self._population = image
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the asked candidates; the update happens when all have come.
@@ -185,7 +217,7 @@ class AskTell:
         Parameters
         ----------
         values : array_like
-            One value a candidate; NaN marks a failed evaluation and ranks last.
+            One value per candidate; NaN marks a failed evaluation and ranks last.
         index : array_like of int, optional
             The rows that the values belong to, if they come in parts; by default all rows in order.
 
@@ -200,21 +232,21 @@ class AskTell:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
-            count = self._population.shape[0]
+            count = self.population_size + self._extra_rows()
             if index is None and self._pending is None:
-                self._complete(self._population, told_values(values, count))
+                self._complete(told_values(values, count))
                 return
             pending = self._pending or Pending(count)
             rows = pending.checked_rows(index)
             pending.take(rows, told_values(values, rows.size))
             self._pending = pending
             if pending.complete:
-                self._complete(self._population, pending.values)
+                self._complete(pending.values)
 
     def skip(self) -> None:
         """Give up the asked generation: the next `ask` gives the same candidates again."""
         with self._alone:
-            self._population = self._pending = None
+            self._forget()
 
     def stop(
         self, target: float | None = None, max_evaluations: int | None = None
@@ -260,9 +292,9 @@ class AskTell:
             Whether the arrays are copied; without, they change with the next `tell`.
         """
         arrays = {f"search/{name}": array for name, array in self._search.arrays().items()}
-        arrays["best_x"] = self._best_x
+        arrays["best_x"] = self.kernel.to_host(self._best_x)
         if self.box is not None:
-            arrays["lower"], arrays["upper"] = self.box.lower, self.box.upper
+            arrays |= self.box.arrays()
         if self._stagnation is not None:
             arrays |= self._stagnation.arrays()
         return {
@@ -295,15 +327,16 @@ class AskTell:
             )
         arrays = state["arrays"]
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
-        options = state["options"] | {"kernel": kernel, "threads": threads}
+        # States of version 0.1.0 have no word for it.
+        handling = {} if bounds is None else {"bounds_handling": "clip"}
+        options = handling | state["options"] | {"kernel": kernel, "threads": threads}
         manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
-        mean = arrays["search/mean"].reshape(-1 if manifold is None else manifold.shape)
-        if bounds is not None:
-            # The mean of points on a wall may lie one rounding beyond it.
-            mean = np.clip(mean, *bounds)
-        made = cls(mean, state["sigma0"], bounds=bounds, manifold=manifold, **options)
+        # The best point is a point of the space and of the box; the mean need not be.
+        start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
+        made = cls(start, state["sigma0"], bounds=bounds, manifold=manifold, **options)
+        if made.box is not None:
+            made.box = type(made.box).from_arrays(arrays)
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
-        _check_shapes(made._search.arrays() | {"best_x": made._best_x}, inner | arrays)
         made._search.restore(state["search"], inner)
         made.generation = state["generation"]
         made.evaluations = state["evaluations"]
@@ -312,24 +345,26 @@ class AskTell:
         made._unbounded = state["unbounded"]
         made._farthest = state["farthest"]
         made._best_value = state["best_value"]
-        made._best_x = np.array(arrays["best_x"], dtype=np.float64)
         if made._stagnation is not None:
             made._stagnation.restore(made.generation, arrays)
         return made
 
     # Inner works
 
-    def _shown(self, flat: Vector) -> Vector:
+    def _shown(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""
-        return _read_only(flat.reshape(flat.shape[:-1] + self._shape))
+        return self.kernel.shown(flat, (*flat.shape[:-1], *self._shape))
 
     @staticmethod
-    def _make_box(bounds: Any, mean: Vector, handling: str) -> Box | None:
-        sides = checked_bounds(bounds, mean.size)
+    def _make_box(bounds: Any, start: Start, handling: str) -> Box | None:
+        sides = checked_bounds(bounds, start.point.size)
         if sides is None:
             return None
-        checked_inside(mean, *sides)
-        return Box(*sides, BoxTreatment[handling.upper()])
+        checked_inside(start.point, *sides)
+        return BOXES[handling].around(*sides, start)
+
+    def _forget(self) -> None:
+        self._population = self._points = self._pending = None
 
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self._search.needs_start_value)
@@ -337,10 +372,12 @@ class AskTell:
     def _ran_away(self) -> bool:
         # A look now and then is enough, and costs nothing then: steps grow by less than half a
         # generation, and float32 directions overflow only at 1e38.
-        return self.generation % 16 == 0 and not _largest(self._search.mean) <= self._farthest
+        if self.generation % 16:
+            return False
+        return not self.kernel.largest(self._search.mean) <= self._farthest
 
-    def _complete(self, population: Vector, values: Vector) -> None:
-        extra = self._extra_rows()
+    def _complete(self, values: Vector) -> None:
+        extra, kernel = self._extra_rows(), self.kernel
         ranked = values
         if not np.isfinite(values).all():
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
@@ -351,7 +388,7 @@ class AskTell:
         best = int(ranked.argmin())
         if ranked[best] < self._best_value:
             self._best_value = float(ranked[best])
-            self._best_x = population[best].copy()
+            self._best_x = kernel.copy(kernel.row(self._population, best))
         if extra:
             self._search.start(float(ranked[0]))
         ranking = rank(values[extra:])
@@ -360,36 +397,20 @@ class AskTell:
             self._failures_in_a_row += 1
         else:
             self._failures_in_a_row = 0
-            self._search.update(population[extra:], ranking, ranked[extra:], self.generation)
+            points = kernel.part(self._points, extra)
+            self._search.update(points, ranking, ranked[extra:], self.generation)
         self.generation += 1
         self.evaluations += values.size
-        self._population = self._pending = None
+        self._forget()
         if self._stagnation is not None:
             self._stagnation.observe(self.generation, self._best_value, float(ranked[best]))
 
-    def _with_pending(self) -> tuple[float, Vector]:
+    def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
         if self._pending is not None and self._population is not None:
             values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
             best = int(values.argmin())
             if values[best] < self._best_value:
-                return float(values[best]), self._population[best].copy()
+                kernel = self.kernel
+                return float(values[best]), kernel.copy(kernel.row(self._population, best))
         return self._best_value, self._best_x
-
-
-def _check_shapes(fresh: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError if an array has not the shape it began with; empty ones may have grown."""
-    for name, array in fresh.items():
-        ours, theirs = array.shape, stored[name].shape
-        if theirs != ours and (ours[0] > 0 or theirs[1:] != ours[1:]):
-            raise ValueError(f"{name} must have the shape {ours}, not {theirs}")
-
-
-def _largest(array: Vector) -> float:
-    return max(float(array.max()), -float(array.min()))
-
-
-def _read_only(array: Vector) -> Vector:
-    view = array.view()
-    view.flags.writeable = False
-    return view

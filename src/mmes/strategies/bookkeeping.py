@@ -1,9 +1,8 @@
-"""Small parts of the ask/tell shell: values in parts, one caller at a time, population memory."""
+"""Small parts of the ask/tell shell: values in parts, one caller at a time."""
 
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from typing import Any
 
@@ -62,30 +61,6 @@ class OneAtATime:
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
-
-
-class Buffers:
-    """Memory for populations, used again as soon as nobody else holds it.
-
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller kept
-    must not change.
-    """
-
-    def __init__(self) -> None:
-        self._held: list[Vector] = []
-
-    def take(self, rows: int, columns: int) -> Vector:
-        """Return memory for a population that nobody else holds."""
-        for buffer in self._held:
-            # Three references: this list, the loop variable and the call's argument.
-            if buffer.shape == (rows, columns) and sys.getrefcount(buffer) <= 3:
-                return buffer
-        # The first generation's, with its extra row, goes before another is made: its shape will
-        # not come again, and the memory planned is that of one population.
-        buffer = None
-        self._held = [held for held in self._held if held.shape == (rows, columns)][-1:]
-        self._held.append(np.empty((rows, columns)))
-        return self._held[-1]
 
 
 def told_values(values: Any, count: int) -> Vector:

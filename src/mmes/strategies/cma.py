@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import StepLaw
-from mmes.kernels.reference import confine
+from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
 from mmes.memory import in_words
 from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
@@ -22,7 +21,6 @@ from mmes.strategies.common import (
     limit_length,
     mirrored_option,
     reducing,
-    squared_length,
     value_or,
 )
 from mmes.strategies.protocol import Setup, Vector
@@ -79,10 +77,10 @@ class State:
     root: Vector
     basis: Vector | None
     pending: Vector
+    step: StepState
     decay: float = 1.0
     updates: int = 0
     factorised: int = 0
-    step: StepState = field(default_factory=StepState)
 
 
 class CMASearch(Recorded[State]):
@@ -90,9 +88,12 @@ class CMASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = False
+    on_host: ClassVar = True
+    # The matrix library adds in an order that depends on the processor.
+    replicable: ClassVar = False
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n = setup.n
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         self.rates = rates = Rates.full(n, p.mu_eff, options["damping"])
@@ -112,6 +113,7 @@ class CMASearch(Recorded[State]):
             root=np.diag(scale),
             basis=np.eye(n) if self._eigen else None,
             pending=np.empty((0, n)),
+            step=StepState(path=np.zeros(n)),
         )
 
     @classmethod
@@ -133,19 +135,27 @@ class CMASearch(Recorded[State]):
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Vector, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
-        state, draws = self.state, self.population.draws
-        origin = np.zeros(state.mean.size)
-        z = np.empty((draws, state.mean.size))
-        law = StepLaw.without_rows(draws)
-        self._kernel.sample(z, draws, origin, 1.0, None, law, None, self._seed, generation)
-        steps = np.matmul(z, state.root.T, out=population[:draws])
+        state, draws, kernel = self.state, self.population.draws, self._kernel
+        n = state.mean.size
+        z = kernel.population(draws, n)
+        kernel.sample(
+            SampleCall(
+                z, draws, kernel.vector(n), 1.0, None, StepLaw(), None, self._seed, generation
+            )
+        )
+        steps = z @ state.root.T
         steps *= state.sigma
-        np.subtract(state.mean, steps[: population.shape[0] - draws], out=population[draws:])
-        steps += state.mean
+        wanted = np.arange(self.population_size) if rows is None else rows
+        mirrored = wanted >= draws
+        population[...] = steps[wanted % draws]
+        np.negative(population, out=population, where=mirrored[:, None])
+        population += state.mean
         if self._box is not None:
-            confine(population, self._box)
+            kernel.confine(population, population, self._box)
 
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
@@ -160,33 +170,35 @@ class CMASearch(Recorded[State]):
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;
         # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
-        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        weights, n = p.noise_weights(ranking), state.mean.size
+        z = self._kernel.noise_sum(weights, n, Noise.NORMAL, self._seed, generation)
         if self._box is not None:
             # The noise that would have made the parents as they were evaluated, but not longer than
             # what was drawn.
             # N.B. with the noise as drawn, parents that all lie at a wall would look like a long
             # path and make sigma diverge.
             drawn, z = z, self._inverse_root() @ (p.weights @ steps)
-            limit_length(z, drawn)
+            limit_length(self._kernel, z, drawn)
         if state.basis is not None:
             z = state.basis @ z
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
-        )
+        evidence = Evidence(values[ranking], lambda: z, self._kernel)
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
-        moves = rates.path_moves(squared_length(state.step.path), state.updates)
+        path = state.step.path
+        moves = rates.path_moves(self._kernel.dot(path, path), state.updates)
         # m <- m + sigma <y>_w;
         # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
         self._kernel.recombine(
-            population,
-            ranking[: p.mu],
-            p.weights,
-            state.mean,
-            state.path,
-            1 - rates.c_c,
-            rates.path_gain(moves) / sigma,
-            None,
+            RecombineCall(
+                population,
+                ranking[: p.mu],
+                p.weights,
+                state.mean,
+                state.path,
+                1 - rates.c_c,
+                rates.path_gain(moves) / sigma,
+            )
         )
         # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C
         #      + c_1 p_c p_c' + c_mu sum_k w_k y_(k) y_(k)'.

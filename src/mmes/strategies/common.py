@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Kernel, Noise, ReducingKernel, StepLaw
+from mmes.kernels import Handle, Kernel, ReducingKernel, StepLaw
 from mmes.memory import in_words
 from mmes.options import Option
-from mmes.randomness import Stream
 from mmes.strategies.protocol import Vector
 from mmes.strategies.recombination import default_population_size, effective_size, log_weights
 
 POPULATION_SIZE = Option(
     "population_size",
     int,
-    "Candidates a generation.",
+    "Candidates per generation.",
     symbol="lambda",
     default_text="4 + floor(3 ln n)",
     low=2,
@@ -79,7 +78,7 @@ class Population:
     =========  ==============  ============================================
     field      paper           meaning
     =========  ==============  ============================================
-    size       lambda          candidates a generation
+    size       lambda          candidates per generation
     weights    w_1 .. w_mu     recombination weights, best first, sum 1
     mu_eff     mu_eff          1 / sum w_i^2
     draws                      candidates drawn; the others mirror them
@@ -115,34 +114,30 @@ class Population:
         drawn[: mirrored.size] -= mirrored
         return drawn
 
-    def mean_noise(
-        self, kernel: ReducingKernel, ranking: NDArray[np.int64], n: int, seed: int, generation: int
-    ) -> Vector:
-        """Return <z>_w = sum_k w_k z_(k) of normal noise, made again from its address."""
-        return kernel.noise_sum(self.noise_weights(ranking), n, Noise.NORMAL, seed, generation)
-
 
 def directed_law(
-    kernel: Kernel,
+    normals: NDArray[np.float32],
     rows: NDArray[np.int64],
     variances: Vector,
     isotropic_variance: float,
-    draws: int,
-    seed: int,
-    generation: int,
-    scale: Vector | None,
+    scale: Handle | None,
     scale_rows: bool = False,
 ) -> StepLaw:
-    """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = archive[rows_k].
+    """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = directions[rows_k].
 
-    Each draw is sqrt(isotropic_variance) z_0 + sum_k sqrt(variances_k) r_k q_k with r_k ~ N(0, 1).
+    Each draw is sqrt(isotropic_variance) z_0 + sum_k sqrt(variances_k) r_k q_k, with its line r of
+    `normals`.
     """
-    used = rows.size
-    normals = kernel.normals(draws * used, seed, Stream.MIXTURE_FACTOR, generation)
-    factors = normals.reshape(draws, used) * np.sqrt(variances).astype(np.float32)
-    every = np.ascontiguousarray(np.broadcast_to(rows, (draws, used)))
-    isotropic = math.sqrt(isotropic_variance)
-    return StepLaw(isotropic, every, factors, scale=scale, scale_rows=scale_rows)
+    factors = normals * np.sqrt(variances).astype(np.float32)
+    every = np.ascontiguousarray(np.broadcast_to(rows, normals.shape))
+    return StepLaw(
+        math.sqrt(isotropic_variance), every, factors, scale=scale, scale_rows=scale_rows
+    )
+
+
+def powers(base: float, count: int) -> Vector:
+    """Return base^0, base^1, ..; numpy's own power differs between processors."""
+    return np.array([base**k for k in range(count)])
 
 
 def reducing(kernel: Kernel) -> ReducingKernel:
@@ -158,16 +153,11 @@ def reducing(kernel: Kernel) -> ReducingKernel:
     return kernel
 
 
-def squared_length(vector: Vector) -> float:
-    """Return v.v, added up in an order that does not depend on the number of threads of a BLAS."""
-    return float(np.einsum("i,i->", vector, vector))
-
-
-def limit_length(vector: Vector, longest: Vector) -> None:
+def limit_length(kernel: Kernel, vector: Handle, longest: Handle) -> None:
     """Shorten a vector, in place, to the length of another where it is longer."""
-    length, limit = squared_length(vector), squared_length(longest)
+    length, limit = kernel.dot(vector, vector), kernel.dot(longest, longest)
     if length > limit:
-        vector *= math.sqrt(limit / length)
+        kernel.blend(vector, math.sqrt(limit / length), 0.0, vector)
 
 
 def planned_vectors(

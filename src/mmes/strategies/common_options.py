@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mmes.boxes import BOXES
+from mmes.kernels import KERNELS
 from mmes.options import Option
 from mmes.randomness import SEED_LIMIT
 
@@ -17,9 +19,10 @@ COMMON_OPTIONS = (
     Option(
         "bounds_handling",
         str,
-        "How candidates are brought into the bounds: clipped onto the wall, or reflected at it.",
+        "How the points of the search become points of the box: by a smooth map that is the "
+        "identity inside, by clipping onto the wall, or by reflection at it.",
         default="clip",
-        choices=("clip", "reflect"),
+        choices=BOXES.keys(),
     ),
     Option(
         "sigma_min",
@@ -56,7 +59,7 @@ COMMON_OPTIONS = (
         str,
         "Native (C++) or reference (numpy) kernel; 'auto' takes the best there is.",
         default="auto",
-        choices=("auto", "native", "reference"),
+        choices=("auto", *KERNELS),
     ),
     Option(
         "threads",

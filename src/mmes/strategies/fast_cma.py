@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import StepLaw
+from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.ask_tell import AskTell
@@ -64,18 +64,18 @@ class State:
     oldest                  the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
     updates   g             generations taken in
     step      s, F          state of the rank-based success rule
-    scale                   one scale a variable; None stands for ones
+    scale                   one scale per variable; None stands for ones
     ========  ============  ====================================================================
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    path: Vector
-    paths: NDArray[np.float32]
+    path: Handle
+    paths: Handle
     oldest: int = 0
     updates: int = 0
     step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    scale: Handle | None = None
 
 
 class FastCMASearch(Recorded[State]):
@@ -83,9 +83,11 @@ class FastCMASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = False
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n, kernel = setup.n, setup.kernel
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         self.archive_size: int = value_or(options["archive_size"], p.size)  # m
@@ -93,12 +95,12 @@ class FastCMASearch(Recorded[State]):
         self.c_c = value_or(options["c_c"], 2 / (n + 5))  # c
         self.spacing: int = value_or(options["spacing"], n)  # T
         self.rule = RSR(p.weights, options["damping"], target=0.27)  # q* = 0.27
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,
-            path=np.zeros(n),
-            paths=np.zeros((self.archive_size + 1, n), dtype=np.float32),
+            path=kernel.vector(n),
+            paths=kernel.directions(self.archive_size + 1, n),
             scale=setup.scale,
         )
 
@@ -119,7 +121,7 @@ class FastCMASearch(Recorded[State]):
         """
         state, draws, m = self.state, self.population.draws, self.archive_size
         if state.updates < m:
-            return StepLaw.without_rows(draws, scale=state.scale)
+            return StepLaw(scale=state.scale)
         # Candidate k uses the stored path number k, counted from the oldest.
         stored = (state.oldest + np.arange(draws)) % m
         rows = np.stack([stored, np.full(draws, m)], axis=1)
@@ -127,41 +129,49 @@ class FastCMASearch(Recorded[State]):
         weights = np.sqrt([self.c_1 * (1 - self.c_1), self.c_1]).astype(np.float32)
         return StepLaw(1 - self.c_1, rows, normals.reshape(draws, 2) * weights, scale=state.scale)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """x_k = m + sigma y_k."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
-            population,
-            draws,
-            state.mean,
-            state.sigma,
-            state.paths,
-            self.law(generation),
-            self._box,
-            self._seed,
-            generation,
+            SampleCall(
+                population,
+                draws,
+                state.mean,
+                state.sigma,
+                state.paths,
+                self.law(generation),
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p = self.state, self.population
+        state, p, kernel = self.state, self.population, self._kernel
         # m <- sum_k w_k x_(k);
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
-        self._kernel.recombine(
-            population,
-            ranking[: p.mu],
-            p.weights,
-            state.mean,
-            state.path,
-            1 - self.c_c,
-            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-            state.paths[-1],
+        newest = kernel.row(state.paths, self.archive_size)
+        kernel.recombine(
+            RecombineCall(
+                population,
+                ranking[: p.mu],
+                p.weights,
+                state.mean,
+                state.path,
+                1 - self.c_c,
+                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+                newest,
+            )
         )
         # Every T generations: drop P_1, P_m = p.
         if state.updates % self.spacing == 0:
-            state.paths[state.oldest] = state.paths[-1]
+            kernel.assign(kernel.row(state.paths, state.oldest), newest)
             state.oldest = (state.oldest + 1) % self.archive_size
         # sigma <- sigma exp(s / d), by the rank-based success rule, from the second generation on.
         state.sigma = bounded_sigma(

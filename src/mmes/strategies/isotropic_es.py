@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import StepLaw
+from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
 from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
@@ -51,14 +50,14 @@ class State:
     mean    m         centre of the search
     sigma   sigma     mutation strength
     step    s, F      state of the step-size rule
-    scale   d         one scale a variable; None stands for ones
+    scale   d         one scale per variable; None stands for ones
     ======  ========  ===============================================
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    step: StepState
+    scale: Handle | None = None
 
 
 def make_rule(name: str, n: int, population: Population, damping: float) -> StepSizeRule:
@@ -84,15 +83,18 @@ class IsotropicSearch(Recorded[State]):
     options: ClassVar = OPTIONS
     # For the rules that compare generations; the others are given it too, so that all count alike.
     needs_start_value: ClassVar = True
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n, kernel = setup.n, setup.kernel
         self.population = Population.from_options(n, options)
         self.population_size = self.population.size
         self.rule = make_rule(options["rule"], n, self.population, options["damping"])
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._step = np.zeros(n)
-        self.state = State(setup.mean, setup.sigma, scale=setup.scale)
+        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
+        self._step = kernel.vector(n)
+        path = kernel.vector(n) if options["rule"] == "csa" else None
+        self.state = State(setup.mean, setup.sigma, StepState(path=path), setup.scale)
 
     @classmethod
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
@@ -103,31 +105,44 @@ class IsotropicSearch(Recorded[State]):
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """x_k = m + sigma z_k, z_k ~ N(0, I)."""
         state, draws = self.state, self.population.draws
-        law = StepLaw.without_rows(draws, scale=state.scale)
         self._kernel.sample(
-            population, draws, state.mean, state.sigma, None, law, self._box, self._seed, generation
+            SampleCall(
+                population,
+                draws,
+                state.mean,
+                state.sigma,
+                None,
+                StepLaw(scale=state.scale),
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Move m to sum_k w_k x_(k), and sigma by the rule."""
-        state, p = self.state, self.population
-        step = self._step
-        self._kernel.recombine(
-            population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma, None
+        state, p, kernel, step = self.state, self.population, self._kernel, self._step
+        kernel.recombine(
+            RecombineCall(
+                population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma
+            )
         )
         # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they
         # were evaluated.
         # N.B. with the noise as it was drawn, candidates clipped at a wall would make the
         # cumulative rule diverge.
-        noise_mean = partial(np.divide, step, 1.0 if state.scale is None else state.scale)
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], noise_mean))
-        )
+        if state.scale is not None:
+            kernel.divide(step, state.scale)
+        evidence = Evidence(values[ranking], lambda: step, kernel)
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
 
 
 class IsotropicES(AskTell):

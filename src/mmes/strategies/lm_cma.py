@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Noise, StepLaw
+from mmes.kernels import Handle, Noise, RecombineCall, SampleCall, StepLaw
 from mmes.options import Option
 from mmes.randomness import Stream
+from mmes.strategies.archive import Archive, claim_row
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
@@ -29,12 +30,11 @@ from mmes.strategies.common import (
     damping_option,
     mirrored_option,
     planned_vectors,
+    powers,
     rate_option,
     reducing,
     value_or,
 )
-from mmes.strategies.mmes.directions import claim_row
-from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.record import Recorded
@@ -135,22 +135,22 @@ class State:
     gains      b               factors of the updates of A, by row
     updates    g               generations taken in
     step       s, F            state of the population success rule
-    scale                      one scale a variable; None stands for ones
+    scale                      one scale per variable; None stands for ones
     =========  ==============  ===========================================================
 
     Stored paths and their inverses live in the coordinates of the noise z; the scale comes last: x
     = m + sigma scale .* y.
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    path: Vector
+    path: Handle
     archive: Archive
-    inverse: NDArray[np.float32]
+    inverse: Handle
     gains: Vector
     updates: int = 0
     step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    scale: Handle | None = None
 
 
 class LMCMASearch(Recorded[State]):
@@ -158,9 +158,11 @@ class LMCMASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = False
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n = setup.n
         preset = PRESETS[options["preset"]]
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
@@ -174,14 +176,14 @@ class LMCMASearch(Recorded[State]):
         target = value_or(options["target_success"], preset["target_success"])  # z*
         self.rule = PSR(options["damping"], target=target)
         self.noise = _NOISE[options["noise"]]
-        self._kernel = reducing(setup.kernel)
+        self._kernel = kernel = reducing(setup.kernel)
         self._box, self._seed = setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,
-            path=np.zeros(n),
-            archive=Archive.empty(m, n),
-            inverse=np.zeros((m, n), dtype=np.float32),
+            path=kernel.vector(n),
+            archive=Archive.empty(m, n, kernel),
+            inverse=kernel.directions(m, n),
             gains=np.zeros(m),
             scale=setup.scale,
         )
@@ -226,10 +228,10 @@ class LMCMASearch(Recorded[State]):
         # Column k holds the pair of age k, the newest first; draws that use fewer have row -1
         # there.
         newest_first = order[::-1][:used]
-        ages = np.arange(used)
-        rows = np.where(ages < counts[:, None], newest_first, -1)
+        decays = powers(a, used + 1)
+        rows = np.where(np.arange(used) < counts[:, None], newest_first, -1)
         along = self._kernel.project(state.inverse, rows, self.noise, self._seed, generation)
-        factors = along * (state.gains[newest_first] * a**ages)
+        factors = along * (state.gains[newest_first] * decays[:used])
         return StepLaw(
             1.0,
             rows,
@@ -237,40 +239,46 @@ class LMCMASearch(Recorded[State]):
             self.noise,
             state.scale,
             scale_rows=True,
-            isotropic_each=(a**counts).astype(np.float32),
+            isotropic_each=decays[counts].astype(np.float32),
         )
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """Sample x = m +- sigma y."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
-            population,
-            draws,
-            state.mean,
-            state.sigma,
-            state.archive.vectors,
-            self.law(generation),
-            self._box,
-            self._seed,
-            generation,
+            SampleCall(
+                population,
+                draws,
+                state.mean,
+                state.sigma,
+                state.archive.vectors,
+                self.law(generation),
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
         # m <- sum_k w_k x_(k);
         # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
         self._kernel.recombine(
-            population,
-            ranking[: p.mu],
-            p.weights,
-            state.mean,
-            state.path,
-            1 - self.c_c,
-            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-            None,
+            RecombineCall(
+                population,
+                ranking[: p.mu],
+                p.weights,
+                state.mean,
+                state.path,
+                1 - self.c_c,
+                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+            )
         )
         # Every T generations the path is stored.
         if state.updates % self.period == 0:
@@ -283,22 +291,26 @@ class LMCMASearch(Recorded[State]):
 
     def _store_path(self) -> None:
         """Put p_c in the place of a stored path, and renew the inverses of all newer ones."""
-        state, archive = self.state, self.state.archive
+        state, archive, kernel = self.state, self.state.archive, self._kernel
         before = archive.order.copy()
         # Of the closest neighbours the later goes; the oldest where all lie at least N_steps
         # generations apart.
         row = claim_row(archive, self.spacing - 1, state.updates)
-        archive.vectors[row] = state.path if state.scale is None else state.path / state.scale
+        newest = kernel.row(archive.vectors, row)
+        path = kernel.copy(state.path)
+        if state.scale is not None:
+            kernel.divide(path, state.scale)
+        kernel.assign(newest, path)
         order = archive.order
-        stored = archive.vectors[: order.size]
-        products = self._kernel.gram(stored)[np.ix_(order, order)]
+        stored = kernel.part(archive.vectors, 0, order.size)
+        products = kernel.gram(stored)[np.ix_(order, order)]
         coefficients, gains = inverse_paths(products, self.c_1)
         state.gains[order] = gains
         # Everything newer than the removed path has changed.
         first = int(np.argmax(before == row)) if before.size == order.size else order.size - 1
         by_row = np.zeros((order.size - first, order.size))
         by_row[:, order] = coefficients[first:]
-        self._kernel.combine(state.inverse, order[first:], by_row, stored)
+        kernel.combine(state.inverse, order[first:], by_row, stored)
 
 
 def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:

@@ -14,13 +14,14 @@ products that keep the vectors in cache. Both ways are the same numbers but for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Noise, StepLaw
+from mmes.kernels import Handle, Noise, RecombineCall, SampleCall, StepLaw
 from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
@@ -30,6 +31,7 @@ from mmes.strategies.common import (
     limit_length,
     mirrored_option,
     planned_vectors,
+    powers,
     reducing,
     value_or,
 )
@@ -68,19 +70,19 @@ class State:
     directions   M_1..M_m    direction vectors, (m, n) float32
     updates      g           generations taken in
     step         p_s         state of the cumulative step-size rule
-    scale                    one scale a variable; None stands for ones
+    scale                    one scale per variable; None stands for ones
     ===========  ==========  ==================================================
 
     Directions and path live in the coordinates of the noise z; the scale comes last: x = m + sigma
     scale .* y.
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    directions: NDArray[np.float32]
+    directions: Handle
+    step: StepState
     updates: int = 0
-    step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    scale: Handle | None = None
 
 
 class LMMASearch(Recorded[State]):
@@ -88,26 +90,29 @@ class LMMASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = False
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        self._n = n = setup.n
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         m = value_or(options["directions"], default_population_size(n))
         # N.B. the article does not say what happens where a rate exceeds 1 (n < 2 lambda): it is 1
         # there, and the rates c_d are at most 1/2, so that no factor of L is singular.
-        self.c_d = np.minimum(1 / (1.5 ** np.arange(m) * n), 0.5)
-        self.c_c = np.minimum(p.size / (4.0 ** np.arange(m) * n), 1.0)
+        self.c_d = np.minimum(1 / (powers(1.5, m) * n), 0.5)
+        self.c_c = np.minimum(p.size / (powers(4.0, m) * n), 1.0)
         self.rule = CSA(p.mu_eff, min(1.0, 2 * p.size / n), options["damping"])
         self._decays = 1 - self.c_c
         self._gains = np.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff)
-        self._step = np.zeros(n)
-        self._kernel = reducing(setup.kernel)
+        self._kernel = kernel = reducing(setup.kernel)
+        self._step = kernel.vector(n)  # <y>_w
         self._box, self._seed = setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,
-            directions=np.zeros((m, n), dtype=np.float32),
+            directions=kernel.directions(m, n),
+            step=StepState(path=kernel.vector(n)),
             scale=setup.scale,
         )
 
@@ -128,70 +133,81 @@ class LMMASearch(Recorded[State]):
         state, draws = self.state, self.population.draws
         used = min(state.updates, self.c_d.size)
         if used == 0:
-            return StepLaw.without_rows(draws, scale=state.scale)
+            return StepLaw(scale=state.scale)
         rows = np.ascontiguousarray(np.broadcast_to(np.arange(used), (draws, used)))
         along = self._kernel.project(state.directions, rows, Noise.NORMAL, self._seed, generation)
-        products = self._kernel.gram(state.directions[:used], accurate=False)
-        shrink = float(np.prod(1 - self.c_d[:used]))
+        products = self._kernel.gram(self._kernel.part(state.directions, 0, used), accurate=False)
+        shrink = math.prod(1 - self.c_d[:used])
         factors = shrink * product_coefficients(products, along, self.c_d[:used])
         return StepLaw(shrink, rows, factors.astype(np.float32), scale=state.scale, scale_rows=True)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """Sample x = m +- sigma y."""
         state, draws = self.state, self.population.draws
         self._kernel.sample(
-            population,
-            draws,
-            state.mean,
-            state.sigma,
-            state.directions,
-            self.law(generation),
-            self._box,
-            self._seed,
-            generation,
+            SampleCall(
+                population,
+                draws,
+                state.mean,
+                state.sigma,
+                state.directions,
+                self.law(generation),
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, y = self.state, self.population, self._step
+        state, p, y, kernel = self.state, self.population, self._step, self._kernel
         # m <- sum_k w_k x_(k);
         # <y>_w = (m - m_old) / sigma.
-        self._kernel.recombine(
-            population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma, None
+        kernel.recombine(
+            RecombineCall(
+                population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma
+            )
         )
-        z = p.mean_noise(self._kernel, ranking, state.mean.size, self._seed, generation)
+        weights = p.noise_weights(ranking)
+        z = kernel.noise_sum(weights, self._n, Noise.NORMAL, self._seed, generation)
         if self._box is not None:
             # The noise that would have made the parents as they were evaluated, but not longer than
             # what was drawn.
             # N.B. with the noise as drawn, parents that all lie at a wall would look like a long
             # path and make sigma diverge.
-            drawn, z = z, self._noise_of(y if state.scale is None else y / state.scale)
-            limit_length(z, drawn)
+            if state.scale is not None:
+                kernel.divide(y, state.scale)
+            self._invert(y)
+            limit_length(kernel, y, z)
+            z = y
         # M_i <- (1 - c_c,i) M_i + sqrt(c_c,i (2 - c_c,i) mu_eff) <z>_w, also those that are not
         # used yet.
-        self._kernel.accumulate(state.directions, self._decays, self._gains, z)
+        kernel.accumulate(state.directions, self._decays, self._gains, z)
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;
         # sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
-        )
+        evidence = Evidence(values[ranking], lambda: z, kernel)
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
         state.updates += 1
 
-    def _noise_of(self, y: Vector) -> Vector:
-        """Return z = L^-1 y."""
-        used = min(self.state.updates, self.c_d.size)
-        directions, rates = self.state.directions[:used], self.c_d[:used]
-        shrunk = y / float(np.prod(1 - rates))
+    def _invert(self, y: Handle) -> None:
+        """Turn y into z = L^-1 y, in place."""
+        kernel, used = self._kernel, min(self.state.updates, self.c_d.size)
+        rates = self.c_d[:used]
+        kernel.blend(y, 1 / math.prod(1 - rates), 0.0, y)
         if used == 0:
-            return shrunk
+            return
         # y / a = z + sum_i b_i M_i. With M_i.z taken from there:
         # ((1 - c_i) / c_i) b_i + sum_{j >= i} (M_i.M_j) b_j = M_i.y / a.
-        products = self._kernel.gram(directions, accurate=False)
-        system = np.diag((1 - rates) / rates) + np.triu(products)
-        b = np.linalg.solve(system, np.einsum("ij,j->i", directions, shrunk))
-        return shrunk - np.einsum("i,ij->j", b, directions)
+        directions = kernel.part(self.state.directions, 0, used)
+        system = np.diag((1 - rates) / rates) + np.triu(kernel.gram(directions, accurate=False))
+        along = kernel.products(directions, y)
+        b = solved_lower(system[::-1, ::-1], along[::-1])[::-1]
+        kernel.add_rows(y, -b, directions)
 
 
 def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vector:
@@ -208,7 +224,19 @@ def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vect
     """
     # ((1 - c_i) / c_i) b_i - sum_{j < i} (M_i.M_j) b_j = M_i.z.
     system = np.diag((1 - rates) / rates) - np.tril(products, -1)
-    return np.asarray(np.linalg.solve(system, along.T).T, dtype=np.float64)
+    return np.ascontiguousarray(solved_lower(system, along.T).T)
+
+
+def solved_lower(system: Vector, right: Vector) -> Vector:
+    """Return the solution of a lower triangular system, one column per right-hand side.
+
+    Entry by entry, since the order in which a LAPACK adds depends on the processor.
+    """
+    left = np.array(right, dtype=np.float64)
+    for i in range(left.shape[0]):
+        left[i] /= system[i, i]
+        left[i + 1 :] -= np.multiply.outer(system[i + 1 :, i], left[i])
+    return left
 
 
 class LMMA(AskTell):

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Box, Kernel
+from mmes.boxes import Box
+from mmes.kernels import Handle, Kernel
 from mmes.manifolds import Manifold
 from mmes.options import Option
 
@@ -21,14 +22,17 @@ class Setup:
 
     Attributes
     ----------
-    mean : ndarray
+    n : int
+        The number of variables.
+    mean : handle
         The start point, the algorithm's own copy.
     sigma : float
         The start mutation strength.
-    scale : ndarray or None
+    scale : handle or None
         Typical size of each variable, relative to sigma; None stands for ones.
     box : Box or None
-        The bounds and how candidates are brought inside.
+        The bounds, where treated points are the candidates. A treatment that keeps the points of
+        the search apart is the shell's business, and there is no box here.
     kernel : Kernel
         The operations on vectors.
     seed : int
@@ -38,9 +42,10 @@ class Setup:
         entry by entry, and the kernel takes it for one.
     """
 
-    mean: Vector
+    n: int
+    mean: Handle
     sigma: float
-    scale: Vector | None
+    scale: Handle | None
     box: Box | None
     kernel: Kernel
     seed: int
@@ -49,7 +54,7 @@ class Setup:
     @property
     def degrees_of_freedom(self) -> int:
         """The n of the formulas: the number of variables, or the dimension of the manifold."""
-        return self.mean.size if self.manifold is None else self.manifold.dim
+        return self.n if self.manifold is None else self.manifold.dim
 
 
 class Search(Protocol):
@@ -63,14 +68,18 @@ class Search(Protocol):
     """The algorithm's option table."""
     needs_start_value: ClassVar[bool]
     """Whether f(start point) is evaluated in the first generation, as one more row."""
+    on_host: ClassVar[bool]
+    """Whether it works on numpy arrays besides the kernel, and hence on the host alone."""
+    replicable: ClassVar[bool]
+    """Whether the same values give the same bits on every processor."""
 
     population_size: int
-    """Candidates a generation, lambda."""
+    """Candidates per generation, lambda."""
 
     def __init__(self, setup: Setup, options: dict[str, Any]): ...
 
     @property
-    def mean(self) -> Vector:
+    def mean(self) -> Handle:
         """The centre of the search."""
         ...
 
@@ -94,12 +103,17 @@ class Search(Protocol):
         """Take in f(start point); called once, before the first update, if `needs_start_value`."""
         ...
 
-    def sample(self, population: Vector, generation: int) -> None:
-        """Fill the (lambda, n) population; the same generation always gives the same candidates."""
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fill the population; the same generation always gives the same candidates.
+
+        `rows` names the candidates wanted, one per row of the population; None stands for all.
+        """
         ...
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation: `values` (no NaN), `ranking` from best to worst."""
         ...

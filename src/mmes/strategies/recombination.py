@@ -15,13 +15,13 @@ def default_population_size(n: int) -> int:
 
 def log_weights(mu: int) -> NDArray[np.float64]:
     """Return w_1 .. w_mu, proportional to ln(mu + 1/2) - ln i, with sum 1."""
-    raw = math.log(mu + 0.5) - np.log(np.arange(1, mu + 1))
-    return raw / raw.sum()
+    raw = [math.log(mu + 0.5) - math.log(i) for i in range(1, mu + 1)]
+    return np.array(raw) / math.fsum(raw)
 
 
 def effective_size(weights: NDArray[np.float64]) -> float:
     """Return mu_eff = 1 / sum w_i^2."""
-    return float(1.0 / (weights @ weights))
+    return 1.0 / math.fsum(weights * weights)
 
 
 def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:

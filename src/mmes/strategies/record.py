@@ -1,52 +1,111 @@
-"""States as plain records: numbers and arrays in a dataclass, written and read field by field."""
+"""States as plain records: numbers and arrays in a dataclass, written and read field by field.
+
+A field holds a number, a small numpy array, a vector of the kernel's, or a record of its own. A
+record with methods `saved` and `restore` (an `Archive`) writes and reads itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.strategies.protocol import Vector
+from mmes.kernels import Handle, Kernel
+
+Arrays = dict[str, NDArray[Any]]
 
 
-def scalars_of(record: Any, prefix: str = "") -> dict[str, Any]:
+def scalars_of(record: Any) -> dict[str, Any]:
     """Return the numbers of a dataclass, those of dataclasses inside it under a prefix."""
-    return {name: value for name, value in _flat(record, prefix) if isinstance(value, int | float)}
+    return {name: value for name, value, _ in _flat(record) if isinstance(value, int | float)}
 
 
-def arrays_of(record: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+def arrays_of(record: Any, kernel: Kernel) -> Arrays:
     """Return the arrays of a dataclass, not copied; those of dataclasses inside under a prefix."""
-    return {name: value for name, value in _flat(record, prefix) if isinstance(value, np.ndarray)}
-
-
-def restore_into(
-    record: Any, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]], prefix: str = ""
-) -> None:
-    """Give a dataclass the values that `scalars_of` and `arrays_of` returned; arrays are copied."""
-    for field in fields(record):
-        name, value = prefix + field.name, getattr(record, field.name)
-        if is_dataclass(value):
-            restore_into(value, scalars, arrays, f"{name}_")
-        elif name in arrays:
-            setattr(record, field.name, np.array(arrays[name]))
-        elif name in scalars:
-            setattr(record, field.name, scalars[name])
-
-
-def _flat(record: Any, prefix: str) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for field in fields(record):
-        name, value = prefix + field.name, getattr(record, field.name)
-        found += _flat(value, f"{name}_") if is_dataclass(value) else [(name, value)]
+    found: Arrays = {}
+    for name, value, _ in _flat(record):
+        if hasattr(value, "saved"):
+            found |= {f"{name}_{part}": array for part, array in value.saved(kernel).items()}
+        elif isinstance(value, np.ndarray):
+            found[name] = value
+        elif value is not None and not isinstance(value, int | float):
+            found[name] = kernel.to_host(value)
     return found
+
+
+def restore_into(record: Any, kernel: Kernel, scalars: dict[str, Any], arrays: Arrays) -> None:
+    """Give a fresh dataclass the values that `scalars_of` and `arrays_of` returned; copied.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If a value is missing, has another type or another shape, or is not finite.
+    """
+    for name, value, put in _flat(record):
+        if hasattr(value, "saved"):
+            prefix = f"{name}_"
+            parts = {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}
+            for part, array in parts.items():
+                _check_numbers(f"{prefix}{part}", array)
+            value.restore(kernel, parts)
+        elif isinstance(value, int | float):
+            put(_checked_scalar(name, scalars[name], value))
+        elif value is not None:
+            put(_checked_array(name, arrays[name], value, kernel))
+        elif name in arrays:  # a vector that the options do not ask for: scales given by the user
+            put(_checked_array(name, arrays[name], kernel.copy(record.mean), kernel))
+
+
+def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name and value of every field, and a function that sets it."""
+    for field in fields(record):
+        name, value = prefix + field.name, getattr(record, field.name)
+        if is_dataclass(value) and not hasattr(value, "saved"):
+            yield from _flat(value, f"{name}_")
+        else:
+            yield name, value, lambda new, name=field.name: setattr(record, name, new)
+
+
+def _checked_scalar(name: str, stored: Any, fresh: int | float) -> int | float:
+    if isinstance(stored, bool) or not isinstance(
+        stored, int if type(fresh) is int else float | int
+    ):
+        raise TypeError(f"{name} must be {type(fresh).__name__}, not {stored!r}")
+    number = type(fresh)(stored)
+    if number != number or abs(number) == np.inf:
+        raise ValueError(f"{name} must be finite, not {stored!r}")
+    return number
+
+
+def _checked_array(name: str, stored: NDArray[Any], fresh: Any, kernel: Kernel) -> Any:
+    shape = tuple(fresh.shape)
+    # What a search has not met yet is empty: values of a generation before the first, say.
+    grows = shape[0] == 0
+    if stored.shape != shape and not (grows and stored.shape[1:] == shape[1:]):
+        raise ValueError(f"{name} must have the shape {shape}, not {stored.shape}")
+    _check_numbers(name, stored)
+    if isinstance(fresh, np.ndarray):
+        return np.array(stored, dtype=fresh.dtype)
+    kernel.assign(fresh, stored)
+    return fresh
+
+
+def _check_numbers(name: str, stored: NDArray[Any]) -> None:
+    # +inf is a value that ranks last; nothing else that is stored may be infinite.
+    if stored.dtype.kind != "f":
+        return
+    bad = np.isnan(stored) if "previous" in name else ~np.isfinite(stored)
+    if bad.any():
+        raise ValueError(f"{name} must be finite")
 
 
 class Centred(Protocol):
     """The least that a state holds."""
 
-    mean: Vector
+    mean: Handle
     sigma: float
 
 
@@ -57,9 +116,10 @@ class Recorded(Generic[S]):
     """The part of `Search` that is the same wherever `state` is a dataclass as above."""
 
     state: S
+    _kernel: Any  # a Kernel, or as much more as the search needs
 
     @property
-    def mean(self) -> Vector:
+    def mean(self) -> Handle:
         """The centre of the search."""
         return self.state.mean
 
@@ -72,10 +132,10 @@ class Recorded(Generic[S]):
         """See `Search.scalars`."""
         return scalars_of(self.state)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """See `Search.arrays`."""
-        return arrays_of(self.state)
+        return arrays_of(self.state, self._kernel)
 
-    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
-        restore_into(self.state, scalars, arrays)
+        restore_into(self.state, self._kernel, scalars, arrays)

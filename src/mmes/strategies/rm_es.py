@@ -9,7 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.kernels import Handle, RecombineCall, SampleCall
 from mmes.options import Option
+from mmes.randomness import Stream
+from mmes.strategies.archive import Archive, claim_row
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
@@ -18,11 +21,10 @@ from mmes.strategies.common import (
     directed_law,
     mirrored_option,
     planned_vectors,
+    powers,
     rate_option,
     value_or,
 )
-from mmes.strategies.mmes.directions import claim_row
-from mmes.strategies.mmes.state import Archive
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.record import Recorded
@@ -66,16 +68,16 @@ class State:
     path       p               evolution path, zero at the start
     archive    P_i, t_i        stored paths with the generations they are of
     step       s, F            state of the rank-based success rule
-    scale                      one scale a variable; None stands for ones
+    scale                      one scale per variable; None stands for ones
     =========  ==============  ==================================================
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    path: Vector
+    path: Handle
     archive: Archive
     step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    scale: Handle | None = None
 
 
 class RmSearch(Recorded[State]):
@@ -84,9 +86,11 @@ class RmSearch(Recorded[State]):
     label: ClassVar[str] = "Rm-ES"
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = True
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n, kernel = setup.n, setup.kernel
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         self.archive_size: int = options.get("archive_size", 1)  # m
@@ -94,12 +98,12 @@ class RmSearch(Recorded[State]):
         self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
+        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
         self.state = State(
             setup.mean,
             setup.sigma,
-            path=np.zeros(n),
-            archive=Archive.empty(self.archive_size, n),
+            path=kernel.vector(n),
+            archive=Archive.empty(self.archive_size, n, kernel),
             scale=setup.scale,
         )
 
@@ -113,35 +117,40 @@ class RmSearch(Recorded[State]):
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """Sample x = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
-        ages = np.arange(newest_first.size)
+        used = newest_first.size
+        normals = self._kernel.normals(
+            p.draws * used, self._seed, Stream.MIXTURE_FACTOR, generation
+        )
         law = directed_law(
-            self._kernel,
+            normals.reshape(p.draws, used),
             newest_first,
-            self.c_cov * (1 - self.c_cov) ** ages,
+            self.c_cov * powers(1 - self.c_cov, used),
             (1 - self.c_cov) ** self.archive_size,
-            p.draws,
-            self._seed,
-            generation,
             state.scale,
         )
         self._kernel.sample(
-            population,
-            p.draws,
-            state.mean,
-            state.sigma,
-            state.archive.vectors,
-            law,
-            self._box,
-            self._seed,
-            generation,
+            SampleCall(
+                population,
+                p.draws,
+                state.mean,
+                state.sigma,
+                state.archive.vectors,
+                law,
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
         state, p = self.state, self.population
@@ -152,14 +161,16 @@ class RmSearch(Recorded[State]):
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;
         # P_m = p.
         self._kernel.recombine(
-            population,
-            ranking[: p.mu],
-            p.weights,
-            state.mean,
-            state.path,
-            1 - self.c_c,
-            math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-            state.archive.vectors[row],
+            RecombineCall(
+                population,
+                ranking[: p.mu],
+                p.weights,
+                state.mean,
+                state.path,
+                1 - self.c_c,
+                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
+                self._kernel.row(state.archive.vectors, row),
+            )
         )
         # sigma <- sigma exp(s / d), by the rank-based success rule.
         state.sigma = bounded_sigma(

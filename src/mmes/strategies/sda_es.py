@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.kernels import Handle, RecombineCall, SampleCall
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.ask_tell import AskTell
@@ -55,18 +56,18 @@ class State:
     sigma        sigma       mutation strength
     directions   q_1..q_m    search directions, (m, n) float32
     step         s, F        state of the generalised one-fifth success rule
-    scale                    one scale a variable; None stands for ones
+    scale                    one scale per variable; None stands for ones
     ===========  ==========  ==================================================
 
     Directions live in the coordinates of the noise, so that their scalar products do not depend on
     the units of the variables; the scale comes last: x = m + sigma scale .* y.
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    directions: NDArray[np.float32]
+    directions: Handle
     step: StepState = field(default_factory=StepState)
-    scale: Vector | None = None
+    scale: Handle | None = None
 
 
 class SDASearch(Recorded[State]):
@@ -74,22 +75,26 @@ class SDASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = True
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n, m = setup.mean.size, options["directions"]
+        n, m = setup.n, options["directions"]
+        self.directions: int = m
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         self.c_cov = value_or(options["c_cov"], 0.4 / math.sqrt(n))
         self.c_c = value_or(options["c_c"], 0.25 / math.sqrt(n))
         self.rule = GSR(options["damping"])  # c = 0.3, alpha = 0.05
-        self._kernel = reducing(setup.kernel)
+        self._kernel = kernel = reducing(setup.kernel)
         self._box, self._seed = setup.box, setup.seed
-        first = setup.kernel.normals(m * n, setup.seed, Stream.INITIAL_DIRECTIONS, 0)
-        self._step = np.zeros(n)  # u
+        self._step = kernel.vector(n)  # u
+        first = kernel.directions(m, n)
+        kernel.fill_normals(first, _FIRST_SIZE, setup.seed, Stream.INITIAL_DIRECTIONS)
         self.state = State(
             setup.mean,
             setup.sigma,
-            directions=first.reshape(m, n) * np.float32(_FIRST_SIZE),
+            directions=first,
             scale=setup.scale,
         )
 
@@ -102,35 +107,38 @@ class SDASearch(Recorded[State]):
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """Sample x = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
         state, p = self.state, self.population
-        m = state.directions.shape[0]
+        m = self.directions
+        normals = self._kernel.normals(p.draws * m, self._seed, Stream.MIXTURE_FACTOR, generation)
         law = directed_law(
-            self._kernel,
+            normals.reshape(p.draws, m),
             np.arange(m),
             np.full(m, self.c_cov),
             1 - self.c_cov,
-            p.draws,
-            self._seed,
-            generation,
             state.scale,
             scale_rows=True,
         )
         self._kernel.sample(
-            population,
-            p.draws,
-            state.mean,
-            state.sigma,
-            state.directions,
-            law,
-            self._box,
-            self._seed,
-            generation,
+            SampleCall(
+                population,
+                p.draws,
+                state.mean,
+                state.sigma,
+                state.directions,
+                law,
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
         state, p, u = self.state, self.population, self._step
@@ -138,10 +146,10 @@ class SDASearch(Recorded[State]):
         # u = sqrt(mu_eff) (m - m_old) / sigma.
         gain = math.sqrt(p.mu_eff) / state.sigma
         self._kernel.recombine(
-            population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain, None
+            RecombineCall(population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain)
         )
         if state.scale is not None:
-            u /= state.scale
+            self._kernel.divide(u, state.scale)
         # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;
         #               t = u.q_i / q_i.q_i;
         #               u <- (u - t q_i) / sqrt(1 + t^2).

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import StepLaw
+from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (
@@ -18,7 +18,6 @@ from mmes.strategies.common import (
     mirrored_option,
     planned_vectors,
     reducing,
-    squared_length,
 )
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
@@ -48,11 +47,11 @@ class State:
     ============  ==========  ============================================================
     """
 
-    mean: Vector
+    mean: Handle
     sigma: float
-    path: Vector
-    deviations: Vector
-    step: StepState = field(default_factory=StepState)
+    path: Handle
+    deviations: Handle
+    step: StepState
     updates: int = 0
 
 
@@ -61,21 +60,26 @@ class SepCMASearch(Recorded[State]):
 
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = False
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n = setup.mean.size
+        n, kernel = setup.n, setup.kernel
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
         self.rates = Rates.separable(n, p.mu_eff, options["damping"])
         self.rule = self.rates.rule()
         self._kernel = reducing(setup.kernel)
         self._box, self._seed = setup.box, setup.seed
-        self._step = np.zeros(n)
+        self._step = kernel.vector(n)  # <y>_w
         self.state = State(
             setup.mean,
             setup.sigma,
-            path=np.zeros(n),
-            deviations=np.ones(n) if setup.scale is None else setup.scale.copy(),
+            path=kernel.vector(n),
+            deviations=kernel.from_host(np.ones(n))
+            if setup.scale is None
+            else kernel.copy(setup.scale),
+            step=StepState(path=kernel.vector(n)),
         )
 
     @classmethod
@@ -86,51 +90,56 @@ class SepCMASearch(Recorded[State]):
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """x_k = m + sigma d .* z_k, z_k ~ N(0, I)."""
         state, draws = self.state, self.population.draws
-        law = StepLaw.without_rows(draws, scale=state.deviations)
         self._kernel.sample(
-            population, draws, state.mean, state.sigma, None, law, self._box, self._seed, generation
+            SampleCall(
+                population,
+                draws,
+                state.mean,
+                state.sigma,
+                None,
+                StepLaw(scale=state.deviations),
+                self._box,
+                self._seed,
+                generation,
+                rows,
+            )
         )
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, rates = self.state, self.population, self.rates
-        parents = ranking[: p.mu]
+        state, p, rates, kernel = self.state, self.population, self.rates, self._kernel
         # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;
         # m <- m + sigma <y>_w.
         # N.B. of the candidates as they were evaluated, so that clipping at a wall does not make
         # sigma diverge.
-        y_squared = self._kernel.step_squares(
-            population, parents, p.weights, state.mean, state.sigma
-        )
         y = self._step
-        self._kernel.recombine(
-            population, parents, p.weights, state.mean, y, 0.0, 1 / state.sigma, None
+        parents = RecombineCall(
+            population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma
         )
+        y_squared = kernel.step_squares(parents)
+        kernel.recombine(parents)
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;
         # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
-        z = y / state.deviations
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking], lambda: z))
-        )
+        z = kernel.copy(y)
+        kernel.divide(z, state.deviations)
+        evidence = Evidence(values[ranking], lambda: z, kernel)
+        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
-        moves = rates.path_moves(squared_length(state.step.path), state.updates)
+        moves = rates.path_moves(kernel.dot(state.step.path, state.step.path), state.updates)
         # p_c <- (1 - c_c) p_c + h sqrt(c_c (2 - c_c) mu_eff) <y>_w.
-        state.path *= 1 - rates.c_c
-        state.path += rates.path_gain(moves) * y
+        kernel.blend(state.path, 1 - rates.c_c, rates.path_gain(moves), y)
         # c <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) c + c_1 p_c^2 + c_mu <y^2>_w;
         # d = sqrt(c).
-        variances = np.square(state.deviations, out=state.deviations)
-        variances *= rates.covariance_decay(moves)
-        variances += rates.c_1 * np.square(state.path)
-        y_squared *= rates.c_mu
-        variances += y_squared
-        np.sqrt(variances, out=state.deviations)
+        shares = rates.covariance_decay(moves), rates.c_1, rates.c_mu
+        kernel.adapt_deviations(state.deviations, shares, state.path, y_squared)
 
 
 class SepCMA(AskTell):

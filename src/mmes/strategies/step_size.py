@@ -19,8 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.strategies.common import squared_length
-from mmes.strategies.mmes import paired_test
+from mmes.kernels import Handle, Kernel
 from mmes.strategies.protocol import Vector
 
 
@@ -37,21 +36,17 @@ class StepState:
     =========  ============  ==================================================================
     average    s             smoothed statistic of the success rules
     previous   F_(1..l)      sorted values of the generation before; empty before the first
-    path       p_s           path of the cumulative rule; empty before the first
+    path       p_s           path of the cumulative rule, zero at the start; None for the others
     =========  ============  ==================================================================
     """
 
     average: float = 0.0
     previous: Vector = field(default_factory=_none)
-    path: Vector = field(default_factory=_none)
+    path: Handle | None = None
 
     def start(self, value: float, population_size: int) -> None:
         """Let f(start point) stand for the values of the generation before the first."""
         self.previous = np.full(population_size, value)
-
-
-def _no_noise() -> Vector:
-    raise NotImplementedError("this strategy gives its rule the values alone, not the noise")
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,8 @@ class Evidence:
     """What a rule may learn from: the sorted values, and the parents' mean noise <z>_w if asked."""
 
     values: Vector
-    noise_mean: Callable[[], Vector] = _no_noise
+    noise_mean: Callable[[], Handle] | None = None
+    kernel: Kernel | None = None
 
 
 class StepSizeRule(Protocol):
@@ -94,15 +90,15 @@ class CSA:
 
     def growth(self, state: StepState, evidence: Evidence) -> float:
         """See `StepSizeRule.growth`."""
-        z = evidence.noise_mean()
-        if state.path.size == 0:
-            state.path = np.zeros(z.size)
+        kernel, path = evidence.kernel, state.path
+        if kernel is None or evidence.noise_mean is None or path is None:
+            raise TypeError("the cumulative rule needs the noise, a kernel and a path")
         # p_s <- (1 - c) p_s + sqrt(c (2 - c) mu_eff) <z>_w.
-        state.path *= 1 - self.c
-        state.path += math.sqrt(self.c * (2 - self.c) * self.mu_eff) * z
-        square = squared_length(state.path)
+        gain = math.sqrt(self.c * (2 - self.c) * self.mu_eff)
+        kernel.blend(path, 1 - self.c, gain, evidence.noise_mean())
+        square = kernel.dot(path, path)
         excess = (
-            square / z.size - 1
+            square / path.shape[0] - 1
             if self.expected_length is None
             else math.sqrt(square) / self.expected_length - 1
         )
@@ -148,7 +144,7 @@ class RSR:
             # q = (1/mu) sum_k w_k (R_k - r_k), in [-1, 1].
             mu = self.weights.size
             now, before = joint_ranks(f[:mu], previous[:mu])
-            return float(self.weights @ (before - now)) / mu
+            return math.fsum(self.weights * (before - now)) / mu
 
         return _smoothed_growth(
             state, evidence.values, statistic, self.c, self.target, self.damping
@@ -172,7 +168,7 @@ class GSR:
             self.c * (2 - self.c)
         ) * self.statistic(evidence.values, previous)
         # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d).
-        surety = paired_test.normal_cdf(state.average)
+        surety = normal_cdf(state.average)
         return math.exp((surety / (1 - self.significance) - 1) / self.damping)
 
     @staticmethod
@@ -203,9 +199,37 @@ class PTA:
         if previous.size == 0:
             return 1.0
         mu = self.weights.size
-        share = paired_test.success_share(evidence.values[:mu], previous[:mu], self.weights)
-        state.average = paired_test.smoothed(state.average, share, self.mu_eff, self.c)
-        return paired_test.growth(state.average, self.significance, self.damping)
+        share = success_share(evidence.values[:mu], previous[:mu], self.weights)
+        state.average = smoothed(state.average, share, self.mu_eff, self.c)
+        return paired_growth(state.average, self.significance, self.damping)
+
+
+def success_share(best: Vector, previous: Vector, weights: Vector) -> float:
+    """Return L, the sum of w_i over the ranks at which this generation beats the previous one.
+
+    A tie is no success.
+    """
+    return math.fsum(weights[best < previous])
+
+
+def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:
+    """Return the new W of the paired test.
+
+    2 L - 1 has mean 0 and variance 1 / mu_eff when both generations are alike, so W is near
+    standard normal then. N.B. the text says that the factor 1 / sqrt(sum w^2) is replaced by
+    mu_eff; it equals sqrt(mu_eff).
+    """
+    return (1 - c_s) * success + math.sqrt(c_s * (2 - c_s) * mu_eff) * (2 * share - 1)
+
+
+def paired_growth(success: float, significance: float, damping: float) -> float:
+    """Return the factor of sigma by the paired test, exp((Phi(W) - 1 + alpha_z) / d_sigma)."""
+    return math.exp((normal_cdf(success) - 1 + significance) / damping)
+
+
+def normal_cdf(x: float) -> float:
+    """Return Phi(x)."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
 def joint_ranks(f: Vector, previous: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

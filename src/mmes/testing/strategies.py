@@ -137,7 +137,7 @@ def check_state(strategy: Strategy) -> None:
                 arrays = {name: array.copy() for name, array in state["arrays"].items()}
                 plain = {name: value for name, value in state.items() if name != "arrays"}
                 read = json.loads(json.dumps(plain)) | {"arrays": arrays}
-                other = strategy.from_state(read)
+                other = _restored(strategy, read)
                 for _ in range(8):
                     _same(
                         es.ask(),
@@ -408,6 +408,15 @@ def _finite(es: AskTell) -> None:
 
 def _same(a: NDArray[Any], b: NDArray[Any], sentence: str) -> None:
     _require(np.array_equal(a, b), sentence)
+
+
+def _restored(strategy: Strategy, state: dict[str, Any]) -> AskTell:
+    try:
+        return strategy.from_state(state)
+    except (KeyError, ValueError) as error:
+        raise AssertionError(
+            f"a state must be complete, but restoring it failed: {error}"
+        ) from error
 
 
 def _require(holds: bool, sentence: str) -> None:

@@ -12,7 +12,7 @@ from plain import PlainMMES
 
 import mmes
 from mmes.options import validated
-from mmes.strategies.mmes.generation import _scale_weights
+from mmes.strategies.mmes.mirroring import scale_weights
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mmes.json"
@@ -187,15 +187,15 @@ def test_scale_signal_has_mean_zero_under_random_selection(
 ) -> None:
     """The rank weights sum to 0, so E sum_i u_r z_0^2 = 0 whatever the archive holds."""
     p = parameters(100, population_size=population_size, mirrored=mirrored, scaling="adaptive")
-    total = np.zeros(p.draws)
+    total = np.zeros(p.population.draws)
     for seed in range(200):
         ranking = np.random.default_rng(seed).permutation(population_size)
-        weights = _scale_weights(ranking, p)
+        weights = scale_weights(p, ranking, p.population.draws)
         assert weights.sum() == pytest.approx(0, abs=1e-14)
         total += weights
     assert abs(total / 200).max() < 0.15
     ranking = np.arange(population_size)
-    first = _scale_weights(ranking, p)
+    first = scale_weights(p, ranking, p.population.draws)
     if mirrored and population_size == 8:  # candidates 0 and 4 are a pair: ranks 1 and 5
         assert first[0] == pytest.approx(p.weights[0] - p.weights[3])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,17 @@ from numpy.typing import NDArray
 from mmes import mixture
 from mmes.kernels import Noise
 from mmes.options import Option
-from mmes.strategies.recombination import default_population_size, effective_size, log_weights
+from mmes.strategies.common import (
+    POPULATION_SIZE,
+    Population,
+    damping_option,
+    mirrored_option,
+    rate_option,
+    value_or,
+)
 
 OPTIONS = (
-    Option(
-        "population_size",
-        int,
-        "Candidates a generation.",
-        symbol="lambda",
-        default_text="4 + floor(3 ln n)",
-        low=2,
-    ),
+    POPULATION_SIZE,
     Option(
         "archive_size",
         int,
@@ -56,33 +57,11 @@ OPTIONS = (
         default="normal",
         choices=("normal", "student", "rademacher"),
     ),
-    Option(
-        "mirrored",
-        bool,
-        "Mirrored pairs of candidates; False is the literal pseudo-code of the paper.",
-        default=True,
+    mirrored_option(True),
+    rate_option(
+        "c_a", "Rate of the covariance: weight of the newest direction.", "4 / n", below_one=True
     ),
-    Option(
-        "c_a",
-        float,
-        "Rate of the covariance: weight of the newest direction.",
-        symbol="c_a",
-        default_text="4 / n",
-        low=0,
-        high=1,
-        low_open=True,
-        high_open=True,
-    ),
-    Option(
-        "c_c",
-        float,
-        "Rate of the evolution path.",
-        symbol="c_c",
-        default_text="0.4 / sqrt n",
-        low=0,
-        high=1,
-        low_open=True,
-    ),
+    rate_option("c_c", "Rate of the evolution path.", "0.4 / sqrt n"),
     Option(
         "spacing",
         int,
@@ -101,15 +80,7 @@ OPTIONS = (
         high=1,
         low_open=True,
     ),
-    Option(
-        "damping",
-        float,
-        "Damping of the mutation strength; doubled together with lambda at a restart.",
-        default=1.0,
-        symbol="d_sigma",
-        low=0,
-        low_open=True,
-    ),
+    damping_option(),
     Option(
         "significance",
         float,
@@ -124,20 +95,11 @@ OPTIONS = (
     Option(
         "scaling",
         str,
-        "'adaptive' learns one scale a variable during the run (beyond the paper).",
+        "'adaptive' learns one scale per variable during the run (beyond the paper).",
         default="fixed",
         choices=("fixed", "adaptive"),
     ),
-    Option(
-        "c_d",
-        float,
-        "Rate of the adaptive scaling.",
-        symbol="c_d",
-        default_text="1 / n",
-        low=0,
-        high=1,
-        low_open=True,
-    ),
+    rate_option("c_d", "Rate of the adaptive scaling.", "1 / n"),
 )
 
 _NOISE = {"normal": Noise.NORMAL, "student": Noise.STUDENT, "rademacher": Noise.RADEMACHER}
@@ -148,9 +110,7 @@ class Parameters:
     """The constants of a run, by the paper's symbols in the comments."""
 
     n: int
-    population_size: int  # lambda
-    weights: NDArray[np.float64]  # w_1 .. w_mu
-    mu_eff: float
+    population: Population  # lambda, w_1 .. w_mu, mu_eff
     archive_size: int  # m
     mixing: int  # l
     c_a: float
@@ -160,51 +120,60 @@ class Parameters:
     c_s: float  # c_sigma
     damping: float  # d_sigma
     significance: float  # alpha_z
-    mirrored: bool
     exact: bool  # sample P_a instead of P_m
     noise: Noise
     c_d: float | None  # None: scales stay as given
+    adaptive_mirroring: bool = False
+
+    @property
+    def population_size(self) -> int:
+        """Candidates per generation, lambda."""
+        return self.population.size
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Recombination weights w_1 .. w_mu."""
+        return self.population.weights
 
     @property
     def mu(self) -> int:
         """Number of parents."""
-        return self.weights.size
+        return self.population.mu
 
     @property
-    def draws(self) -> int:
-        """Steps drawn in a generation: the others are their mirror images."""
-        return (self.population_size + 1) // 2 if self.mirrored else self.population_size
+    def mu_eff(self) -> float:
+        """Effective number of parents, 1 / sum w_i^2."""
+        return self.population.mu_eff
+
+    @cached_property
+    def signed_weights(self) -> NDArray[np.float64]:
+        """Weights by rank, +w_1 .. +w_mu, [0 for odd lambda], -w_mu .. -w_1."""
+        by_rank = np.zeros(self.population_size)
+        by_rank[: self.mu] = self.weights
+        by_rank[self.population_size - self.mu :] -= self.weights[::-1]
+        return by_rank
 
     @classmethod
     def from_options(cls, n: int, options: Mapping[str, Any], archive_size: int) -> Parameters:
         """Return the parameters for n variables; an option that is None takes its formula."""
-
-        def value(name: str, formula: float) -> Any:
-            return formula if options[name] is None else options[name]
-
-        population_size = value("population_size", default_population_size(n))
-        weights = log_weights(population_size // 2)
         # N.B. 4/n exceeds 1 for n <= 4, which the paper does not define.
-        c_a = value("c_a", min(4.0 / n, 0.5))
-        c_c = value("c_c", min(0.4 / math.sqrt(n), 1.0))
+        c_a = value_or(options["c_a"], min(4.0 / n, 0.5))
+        c_c = value_or(options["c_c"], min(0.4 / math.sqrt(n), 1.0))
         return cls(
             n=n,
-            population_size=population_size,
-            weights=weights,
-            mu_eff=effective_size(weights),
+            population=Population.from_options(n, options),
             archive_size=archive_size,
             mixing=archive_size if options["mixing"] == "m" else options["mixing"],
             c_a=c_a,
             gamma=mixture.directed_share(c_a, archive_size),
             c_c=c_c,
-            spacing=value("spacing", math.ceil(1 / c_c)),
+            spacing=value_or(options["spacing"], math.ceil(1 / c_c)),
             c_s=options["c_s"],
             damping=options["damping"],
             significance=options["significance"],
-            mirrored=options["mirrored"],
             exact=options["sampling"] == "exact",
             noise=_NOISE[options["noise"]],
-            c_d=value("c_d", 1.0 / n) if options["scaling"] == "adaptive" else None,
+            c_d=value_or(options["c_d"], 1.0 / n) if options["scaling"] == "adaptive" else None,
         )
 
 

@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import ReducedArchiveWarning, warn_user
+from mmes.kernels import Handle
 from mmes.manifolds import Manifold
 from mmes.memory import in_words
+from mmes.strategies.archive import Archive
 from mmes.strategies.ask_tell import AskTell
-from mmes.strategies.mmes import generation as algorithm
-from mmes.strategies.mmes.mixture import StepMixer
+from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
-from mmes.strategies.mmes.state import Archive, State
+from mmes.strategies.mmes.state import State
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import default_population_size
+from mmes.strategies.record import Arrays, Recorded
 
 # Mean, path, best point, start point and one in passing, all float64.
 _VECTORS = 5
@@ -24,44 +26,45 @@ _VECTORS = 5
 _SMALLEST_ARCHIVE = 10
 
 
-class MMESSearch:
+# Names of the arrays in states of version 0.1.0.
+_OLD_NAMES = {"archive": "archive_vectors", "stamps": "archive_stamps", "order": "archive_order"}
+
+
+class MMESSearch(Recorded[State]):
     """MMES: parameters, state and the two halves of a generation."""
 
     options: ClassVar = OPTIONS
     needs_start_value: ClassVar = True
+    on_host: ClassVar = False
+    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n, freedom = setup.mean.size, setup.degrees_of_freedom
+        n, freedom, kernel = setup.n, setup.degrees_of_freedom, setup.kernel
         archive_size = options["archive_size"] or default_archive_size(freedom)
-        self.parameters = Parameters.from_options(freedom, options, archive_size)
-        self.population_size = self.parameters.population_size
-        if setup.manifold is not None and self.parameters.c_d is not None:
+        self.parameters = p = self.parameters_of(freedom, options, archive_size)
+        self.population_size = p.population_size
+        if setup.manifold is not None and p.c_d is not None:
             raise ValueError(
                 f"scaling='adaptive' cannot be combined with a manifold, here {setup.manifold}"
             )
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._mixer = StepMixer(self.parameters, setup.kernel, setup.seed)
+        self._kernel = kernel
+        self._generation = Generation(p, setup)
         scale = setup.scale
-        if scale is None and self.parameters.c_d is not None:
-            scale = np.ones(n)
+        if scale is None and p.c_d is not None:
+            scale = kernel.from_host(np.ones(n))
         self.state = State(
             mean=setup.mean,
             sigma=setup.sigma,
-            path=np.zeros(n),
-            archive=Archive.empty(archive_size, n),
-            previous=np.full(self.parameters.mu, np.inf),
+            path=kernel.vector(n),
+            archive=Archive.empty(archive_size, n, kernel),
+            previous=np.empty(0),
             scale=scale,
         )
 
-    @property
-    def mean(self) -> Vector:
-        """The centre m."""
-        return self.state.mean
-
-    @property
-    def sigma(self) -> float:
-        """The mutation strength."""
-        return self.state.sigma
+    @staticmethod
+    def parameters_of(n: int, options: dict[str, Any], archive_size: int) -> Parameters:
+        """Return the constants of a run; a variant of MMES has its own."""
+        return Parameters.from_options(n, options, archive_size)
 
     @classmethod
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
@@ -97,47 +100,24 @@ class MMESSearch:
         """Before the first generation, all previous values are f(m_0)."""
         self.state.previous = np.full(self.parameters.mu, value)
 
-    def sample(self, population: Vector, generation: int) -> None:
+    def sample(
+        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
+    ) -> None:
         """See `Search.sample`."""
-        algorithm.sample(
-            population,
-            self.state,
-            self.parameters,
-            self._mixer,
-            self._kernel,
-            self._box,
-            self._seed,
-            generation,
-        )
+        self._generation.sample(population, self.state, generation, rows)
 
     def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """See `Search.update`."""
-        algorithm.update(
-            population,
-            ranking,
-            values,
-            self.state,
-            self.parameters,
-            self._kernel,
-            self._seed,
-            generation,
-        )
+        self._generation.update(population, ranking, values, self.state, generation)
 
-    def scalars(self) -> dict[str, Any]:
-        """See `Search.scalars`."""
-        return self.state.scalars()
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """See `Search.arrays`."""
-        return self.state.arrays()
-
-    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """See `Search.restore`."""
-        self.state = State.restored(
-            scalars, arrays, self.parameters.archive_size, self.parameters.mu
-        )
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
+        """See `Search.restore`; states of version 0.1.0 are understood too."""
+        named = {_OLD_NAMES.get(name, name): array for name, array in arrays.items()}
+        super().restore({"concordance": self.state.concordance} | scalars, named)
+        if self.state.previous.size not in (0, self.parameters.mu):
+            raise ValueError(f"previous must have {self.parameters.mu} values")
 
 
 class MMES(AskTell):

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.strategies.mmes.directions import claim_row
-from mmes.strategies.mmes.state import Archive
+from mmes.kernels import ReferenceKernel
+from mmes.strategies.archive import Archive, claim_row
 
 
 def filled(stamps: list[int]) -> Archive:
-    archive = Archive.empty(len(stamps), 2)
+    archive = Archive.empty(len(stamps), 2, ReferenceKernel())
     for stamp in stamps:
         claim_row(archive, 1000, stamp)
     return archive
 
 
 def test_the_archive_fills_row_by_row() -> None:
-    archive = Archive.empty(4, 2)
+    archive = Archive.empty(4, 2, ReferenceKernel())
     assert [claim_row(archive, 5, g) for g in range(4)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(archive.order, [0, 1, 2, 3])
     np.testing.assert_array_equal(archive.stamps, [0, 1, 2, 3])
@@ -48,7 +48,7 @@ def test_a_single_slot_is_always_renewed() -> None:
 
 def test_old_directions_settle_at_the_wanted_distance() -> None:
     """In the long run all but the newest few gaps are T or T + 1 generations wide."""
-    archive, spacing = Archive.empty(8, 1), 12
+    archive, spacing = Archive.empty(8, 1, ReferenceKernel()), 12
     for generation in range(2000):
         claim_row(archive, spacing, generation)
     gaps = np.diff(archive.stamps[archive.order])

@@ -1,0 +1,13 @@
+"""Box treatments: how the points of a search become points of the box. One file each.
+
+`BOXES` names them; to add one, write its file and its line here.
+"""
+
+from mmes.boxes.box import Box, BoxCode, Start
+from mmes.boxes.clip import Clip
+from mmes.boxes.reflect import Reflect
+from mmes.boxes.smooth import Smooth
+
+BOXES: dict[str, type[Box]] = {box.name: box for box in (Smooth, Clip, Reflect)}
+
+__all__ = ["BOXES", "Box", "BoxCode", "Clip", "Reflect", "Smooth", "Start"]

@@ -1,0 +1,24 @@
+"""Clipping: a coordinate outside the box goes onto its wall. The tables of the CEC suites need it.
+
+An optimum on the wall is hard for it: most candidates lie on the wall, and steps along it are cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmes.boxes.box import Box, BoxCode, Vector
+
+
+@dataclass(frozen=True)
+class Clip(Box):
+    """The nearest point of the box."""
+
+    name = "clip"
+    code = BoxCode.CLIP
+
+    def map_points(self, points: Vector) -> Vector:
+        """See `Box.map_points`."""
+        return np.clip(points, self.lower, self.upper)

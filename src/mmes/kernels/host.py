@@ -1,0 +1,154 @@
+"""Vectors in the host's memory: what the reference and the native kernel share.
+
+Every sum over coordinates is added up in an order of its own, so that no result depends on the
+processor: entry by entry where numpy works entry by entry, exactly rounded in the end.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.boxes import Box
+from mmes.kernels.protocol import Vector
+
+# Coordinates that are added up side by side.
+_LANES = 512
+# The native kernel writes whole cache lines past the caches where rows begin at one.
+_ALIGNMENT = 64
+# Populations kept for use again: that of the search and its image in a box.
+_KEPT = 2
+
+
+class HostVectors:
+    """Memory and arithmetic of vectors that are numpy arrays; see `Kernel`."""
+
+    def __init__(self) -> None:
+        # Memory of populations that nobody holds any more.
+        self._pool: list[NDArray[np.uint8]] = []
+
+    def vector(self, n: int) -> Vector:
+        """See `Kernel.vector`."""
+        return np.zeros(n)
+
+    def directions(self, m: int, n: int) -> NDArray[np.float32]:
+        """See `Kernel.directions`; memory is not touched before it is used."""
+        return np.zeros((m, n), dtype=np.float32)
+
+    def population(self, rows: int, n: int) -> Vector:
+        """See `Kernel.population`."""
+        lease = _Lease(self._pool, rows, n)
+        return np.asarray(lease)
+
+    def from_host(self, array: NDArray[Any]) -> Vector:
+        """See `Kernel.from_host`."""
+        return np.array(array, dtype=np.float64)
+
+    def to_host(self, handle: NDArray[Any]) -> NDArray[Any]:
+        """See `Kernel.to_host`."""
+        return handle
+
+    def copy(self, vector: Vector) -> Vector:
+        """See `Kernel.copy`."""
+        return vector.copy()
+
+    def assign(self, target: NDArray[Any], source: NDArray[Any]) -> None:
+        """See `Kernel.assign`."""
+        target[...] = source
+
+    def row(self, rows: NDArray[Any], index: int) -> NDArray[Any]:
+        """See `Kernel.row`."""
+        return rows[index]
+
+    def part(self, rows: NDArray[Any], start: int, stop: int | None = None) -> NDArray[Any]:
+        """See `Kernel.part`."""
+        return rows[start:stop]
+
+    def shown(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """See `Kernel.shown`."""
+        view = handle.reshape(shape)
+        view.flags.writeable = False
+        return view
+
+    def dot(self, a: Vector, b: Vector) -> float:
+        """See `Kernel.dot`."""
+        return ordered_sum(a * b)
+
+    def largest(self, vector: Vector) -> float:
+        """See `Kernel.largest`."""
+        return max(float(vector.max()), -float(vector.min()))
+
+    def blend(self, target: Vector, decay: float, gain: float, source: Vector) -> None:
+        """See `Kernel.blend`."""
+        target *= decay
+        target += gain * source
+
+    def multiply(self, target: Vector, factors: Vector) -> None:
+        """See `Kernel.multiply`."""
+        target *= factors
+
+    def divide(self, target: Vector, divisors: Vector) -> None:
+        """See `Kernel.divide`."""
+        target /= divisors
+
+    def confine(self, image: Vector, points: Vector, box: Box) -> None:
+        """See `Kernel.confine`."""
+        image[...] = box.map_points(points)
+
+    def adapt_deviations(
+        self, deviations: Vector, rates: tuple[float, float, float], path: Vector, squares: Vector
+    ) -> None:
+        """See `ReducingKernel.adapt_deviations`."""
+        variances = np.square(deviations, out=deviations)
+        variances *= rates[0]
+        variances += rates[1] * np.square(path)
+        variances += rates[2] * squares
+        np.sqrt(variances, out=deviations)
+
+    def products(self, vectors: NDArray[np.float32], vector: Vector) -> Vector:
+        """See `ReducingKernel.products`."""
+        return np.array([ordered_sum(row * vector) for row in vectors])
+
+    def add_rows(self, target: Vector, coefficients: Vector, vectors: NDArray[np.float32]) -> None:
+        """See `ReducingKernel.add_rows`."""
+        for coefficient, row in zip(coefficients, vectors, strict=True):
+            target += coefficient * row
+
+
+class _Lease:
+    """Memory of one population, which goes back to the pool when no view of it is left.
+
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller
+    kept, or a part of it, must not change. Every view holds this object: its end is theirs.
+    """
+
+    def __init__(self, pool: list[NDArray[np.uint8]], rows: int, n: int):
+        size = rows * n * 8
+        # Of another size: the population has changed, and that memory will not be asked for again.
+        pool[:] = [raw for raw in pool if raw.size == size + _ALIGNMENT]
+        self._raw = pool.pop() if pool else np.empty(size + _ALIGNMENT, dtype=np.uint8)
+        self._pool = pool
+        address = self._raw.ctypes.data
+        self.__array_interface__ = {
+            "shape": (rows, n),
+            "typestr": "<f8" if sys.byteorder == "little" else ">f8",
+            "data": (address + -address % _ALIGNMENT, False),
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if len(self._pool) < _KEPT:
+            self._pool.append(self._raw)
+
+
+def ordered_sum(terms: Vector) -> float:
+    """Return the sum of float64 terms, added up in the same order on every processor."""
+    whole = terms.size // _LANES * _LANES
+    if whole <= _LANES:
+        return math.fsum(terms)
+    lanes = np.add.reduce(terms[:whole].reshape(-1, _LANES), axis=0)
+    return math.fsum((*lanes, *terms[whole:]))

@@ -1,0 +1,92 @@
+"""Stored directions with time stamps, and which of them makes room for the newest path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.kernels import Handle, Kernel
+
+
+@dataclass
+class Archive:
+    """The stored directions with their time stamps.
+
+    Rows of `vectors` never move; `order` lists the occupied ones by age. See `claim_row` for the
+    replacement rule.
+
+    =================  ==============  ==========================================
+    field              paper           meaning
+    =================  ==============  ==========================================
+    vectors            q               (m, n) float32, one direction per row
+    stamps             t               generation in which each row was written
+    order              v               rows from the oldest to the newest
+    =================  ==============  ==========================================
+    """
+
+    vectors: Handle
+    stamps: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, m: int, n: int, kernel: Kernel) -> Archive:
+        """Return an archive without directions; its memory is not touched before it is used."""
+        return cls(
+            kernel.directions(m, n), np.zeros(m, dtype=np.int64), np.empty(0, dtype=np.int64)
+        )
+
+    def saved(self, kernel: Kernel) -> dict[str, NDArray[Any]]:
+        """Return what a state keeps, not copied: the occupied rows alone."""
+        filled = kernel.part(self.vectors, 0, self.order.size)
+        return {"vectors": kernel.to_host(filled), "stamps": self.stamps, "order": self.order}
+
+    def restore(self, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over what `saved` returned.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together; kernels rely on it that they do.
+        """
+        m, order = self.stamps.size, arrays["order"]
+        if not np.array_equal(np.sort(order), np.arange(order.size)) or order.size > m:
+            raise ValueError("order must list each occupied row of the archive once")
+        if arrays["stamps"].shape != (m,) or arrays["vectors"].shape[0] != order.size:
+            raise ValueError(
+                f"the archive must have {m} stamps and {order.size} rows, "
+                f"not {arrays['stamps'].shape} and {arrays['vectors'].shape}"
+            )
+        kernel.assign(kernel.part(self.vectors, 0, order.size), arrays["vectors"])
+        self.stamps = np.array(arrays["stamps"], dtype=np.int64)
+        self.order = np.array(order, dtype=np.int64)
+
+
+def claim_row(archive: Archive, spacing: int, generation: int) -> int:
+    """Return the row that the new path goes to, and enter it as the newest direction.
+
+    While the archive fills, rows are taken in turn. After that, the later member of the closest
+    pair of neighbours goes (the first such pair), so that the others keep their distance; but once
+    all neighbours lie more than T = `spacing` generations apart, the oldest goes.
+    """
+    m = archive.stamps.size
+    order = archive.order
+    if order.size < m:
+        row = order.size
+        archive.order = np.append(order, row)
+    else:
+        place = 0
+        if m > 1:
+            stamps = archive.stamps[order]
+            gaps = stamps[1:] - stamps[:-1]
+            closest = int(gaps.argmin())
+            # N.B. the pseudo-code drops the oldest at a gap >= T, the text keeps a gap "no larger
+            # than T"; the published figures come out with > T (test_archive.py pins it).
+            place = 0 if gaps[closest] > spacing else closest + 1
+        row = int(order[place])
+        order[place:-1] = order[place + 1 :]
+        order[-1] = row
+    archive.stamps[row] = generation
+    return row
