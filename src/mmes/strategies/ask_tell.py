@@ -107,19 +107,18 @@ class AskTell:
         # On an unbounded objective the mean may run away along its path before sigma grows.
         self._farthest = 1e20 * float(np.max(np.abs(start)) + np.max(reach))
         # Where the search keeps points of its own, it knows nothing of the box.
-        apart = self.box is not None and self.box.apart
-        mean = start if not apart else self.box.map_back(start)
+        self._mapped = self.box if self.box is not None and self.box.apart else None
+        mean = start if self._mapped is None else self._mapped.map_back(start)
         setup = Setup(
             n=start.size,
             mean=self.kernel.from_host(mean),
             sigma=sigma,
             scale=None if scales is None else self.kernel.from_host(scales),
-            box=None if apart else self.box,
+            box=self.box if self._mapped is None else None,
             kernel=self.kernel,
             seed=self.seed,
             manifold=manifold,
         )
-        self._apart = apart
         self._search = self.search_type(setup, planned)
         self.generation = 0
         self.evaluations = 0
@@ -132,8 +131,8 @@ class AskTell:
         self._stagnation = (
             None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
         )
-        self._population: Handle | None = None  # as they are evaluated
-        self._points: Handle | None = None  # as the search made them
+        self._population: Handle = None  # as they are evaluated
+        self._points: Handle = None  # as the search made them
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
 
@@ -163,10 +162,10 @@ class AskTell:
     def mean(self) -> Vector:
         """The centre of the search, read-only; in a box with smooth bounds, its image there."""
         mean = self._search.mean
-        if self._apart and self.box is not None:
+        if self._mapped is not None:
             image = self.kernel.population(1, self.dimension)
             self.kernel.assign(self.kernel.row(image, 0), mean)
-            self.kernel.confine(image, image, self.box)
+            self.kernel.confine(image, image, self._mapped)
             mean = self.kernel.row(image, 0)
         return self._shown(mean)
 
@@ -206,9 +205,9 @@ class AskTell:
             kernel.assign(kernel.row(points, 0), self._search.mean)
         self._search.sample(kernel.part(points, extra), self.generation)
         self._points = self._population = points
-        if self._apart and self.box is not None:
+        if self._mapped is not None:
             image = kernel.population(self.population_size + extra, self.dimension)
-            kernel.confine(image, points, self.box)
+            kernel.confine(image, points, self._mapped)
             self._population = image
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
@@ -336,6 +335,7 @@ class AskTell:
         made = cls(start, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         if made.box is not None:
             made.box = type(made.box).from_arrays(arrays)
+            made._mapped = made.box if made.box.apart else None
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         made._search.restore(state["search"], inner)
         made.generation = state["generation"]
