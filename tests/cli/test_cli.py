@@ -304,6 +304,20 @@ def test_an_error_in_the_objective_shows_its_line(capsys):
     assert "Traceback" in err  # asked for
 
 
+def test_a_folder_of_the_user_named_mmes_does_not_hide_the_line(capsys, folder):
+    (folder / "mmes").mkdir()
+    (folder / "mmes" / "in_a_folder.py").write_text("def f(x):\n    return 1 / 0\n")
+    _, _, err = command(capsys, "run", "mmes/in_a_folder.py:f", "--x0", "1,2", "--sigma0", "1")
+    assert "in_a_folder.py, line 2, in f: return 1 / 0" in err
+
+
+def test_the_report_of_a_run_names_what_was_minimised(capsys, folder):
+    words = ("run", "sphere", "--dim", 5, "--max-evaluations", 50, "--out", "o", "--quiet")
+    command(capsys, *words)
+    assert command(capsys, "report", "o")[0] == 0
+    assert "<h1>Run: sphere</h1>" in (folder / "o" / "report.html").read_text()
+
+
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_an_objective_that_never_gives_a_value_has_its_exit_code(capsys):
     status, out, _ = command(capsys, "run", "model.py:not_a_number", *START)

@@ -89,6 +89,19 @@ def test_mistakes_get_one_sentence_and_code_2(command, arguments, sentence, caps
     assert "Traceback" not in error
 
 
+def test_a_label_of_any_length_names_files(tmp_path):
+    label = "a long story " * 24
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        f'problems = [{{name = "sphere", label = "{label}"}}]\n'
+        "dimensions = 5\nseeds = 1\nmax_evaluations = 50\n"
+    )
+    assert main(["bench", str(path), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    names = [file.name for file in (tmp_path / "out" / "tables").glob("convergence-*.svg")]
+    assert len(names) == 1
+    assert len(names[0]) < 120
+
+
 def test_an_unknown_strategy_is_refused_before_anything_runs(tmp_path, capsys):
     path = tmp_path / "plan.toml"
     path.write_text('problems = ["sphere"]\nmax_evaluations = 50\n[[strategy]]\nname = "mmess"\n')

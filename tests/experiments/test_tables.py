@@ -85,6 +85,13 @@ def test_footers_by_hand(data):
     assert footers["p, Bonferroni (ours)"] == {"LM-MA": "1"}
 
 
+def test_a_table_explains_only_the_marks_it_has():
+    plain = comparison({(A, CIGAR): [1, 2, 3]})
+    text = formats.to_text(compare(plain, name="t", title="T", quantity="q"))
+    assert "best of the row" not in text
+    assert "significantly" not in text
+
+
 def test_too_few_runs_are_not_tested():
     few = comparison({(A, CIGAR): [1, 2, 3], (B, CIGAR): [10, 20, 30]})
     assert compare(few, name="t", title="T", quantity="q").lines[0].cells["LM-MA"].mark is None
@@ -152,6 +159,10 @@ def test_ours_among_published_medians():
         (math.inf, "fail"),
         (math.nan, "NaN"),
         (None, "–"),
+        (999.6, "1.00e3"),
+        (-999.6, "-1.00e3"),
+        (0.9996, "1"),
+        (999.4, "999"),
     ],
 )
 def test_numbers(value, text):
@@ -167,8 +178,10 @@ def test_shades():
 def test_text_is_aligned_and_complete(data):
     text = formats.to_text(compare(data, name="t", title="T", quantity="q", published=PUBLISHED))
     lines = text.splitlines()
-    assert "120 / 125*" in text
-    assert "220● / 250●+" in text
+    assert "120* / 125" in text
+    assert "220●+ / 250●" in text
+    assert "*: best of the row; +: second best." in text
+    assert "● MMES is significantly better than this column" in text
     assert "fail (2/5) / N/A" in text
     assert len({len(line.rstrip()) for line in lines if line.startswith("-")}) == 1
 

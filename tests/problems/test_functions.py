@@ -130,7 +130,8 @@ def test_huge_and_nan_points_are_evaluated_quietly():
         ("cigar", {"dimension": True}, "not True"),
         ("cigar", {"dimension": 3, "seed": 1}, "seed=1 belongs to the rotated"),
         ("cigar", {"dimension": 3, "alpha": 1}, "alpha=1 belongs to the ellipsoids"),
-        ("ellipsoid", {"dimension": 3, "alpha": np.inf}, "alpha must be a finite number"),
+        ("ellipsoid", {"dimension": 3, "alpha": 1e4}, "alpha must be a number from -300 to 300"),
+        ("ellipsoid", {"dimension": 3, "alpha": np.inf}, "alpha must be a number from -300 to 300"),
         ("rotated_cigar", {"dimension": 3, "seed": -1}, "non-negative integer, not -1"),
     ],
 )

@@ -64,7 +64,7 @@ def single_folder(tmp_path) -> Path:
         "nit": 200,
         "starts": 2,
         "message": "Reached.",
-        "target": "cigar",
+        "objective": "cigar",
     }
     (folder / "result.json").write_text(json.dumps(result))
     lines = ["evaluations,best,sigma,start"] + [

@@ -8,8 +8,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from pretended import make_outcome, make_run
 
 from mmes.experiments.charts import Chart, Series
+from mmes.experiments.plan import Objective
+from mmes.experiments.store import Store
 from mmes.report import write_report
 from mmes.report.page import chart_data
 
@@ -62,6 +65,24 @@ def test_the_data_survive_hostile_names(comparison_folder):
     names = {series["name"] for chart in charts.values() for series in chart["series"]}
     assert "</script><b>Rm & ES" in names
     assert {"MMES", "seed 0"} <= names
+
+
+def test_no_label_can_end_or_hide_the_data(comparison_folder):
+    """Within a script element "<!--<script>" makes a parser wait for a second end tag."""
+    store = Store(comparison_folder / "runs")
+    objective = Objective("cigar", "<!--<script>")
+    store.write(make_run(7, objective=objective), make_outcome(7))
+    text = write_report(comparison_folder).read_text(encoding="utf-8")
+    data = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    assert "<" not in data.group(1)
+    assert any("<!--<script>" in chart["title"] for chart in charts_of(text).values())
+
+
+def test_shading_and_marks_are_explained(comparison_folder):
+    text = write_report(comparison_folder).read_text(encoding="utf-8")
+    assert "Stronger shading: best of the row; weaker: second best." in text
+    assert "significantly better than this column" in text
 
 
 def test_a_reproduction_has_the_published_numbers_beside_ours(reproduction_folder):

@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import mmes
 from mmes import checkpoint as files
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
 from mmes.cli.output import output_folder, summary, write_result
@@ -91,7 +92,7 @@ def run(argv: list[str]) -> int:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of a built-in problem, such as alpha=1e4 or seed=3",
+        help="an option of a built-in problem, such as alpha=3 or seed=3",
     )
     add_options(parser, "limits", LIMITS)
     _add_common(parser)
@@ -240,7 +241,9 @@ def _place(cause: BaseException | None, whole: bool) -> str:
         return ""
     if whole:
         return "\n" + "".join(traceback.format_exception(cause)).rstrip()
-    frames = [f for f in traceback.extract_tb(cause.__traceback__) if "/mmes/" not in f.filename]
+    ours = Path(mmes.__file__).parent
+    found = traceback.extract_tb(cause.__traceback__)
+    frames = [frame for frame in found if not Path(frame.filename).is_relative_to(ours)]
     if not frames:
         return ""
     last = frames[-1]

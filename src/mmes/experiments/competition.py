@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from mmes.experiments.availability import missing_pieces
+from mmes.experiments.files import write_text
 from mmes.experiments.objectives import fixed_dimension
 from mmes.experiments.plan import Objective, PlanError, Strategy, Trial
 from mmes.experiments.reproduce import Effort, Laboratory, carry_out, write_findings
 from mmes.experiments.runner import Report
 from mmes.experiments.sections import Findings
 from mmes.experiments.standings import standings, value_after
-from mmes.experiments.store import Store, TrialResult, write_atomically
+from mmes.experiments.store import Store, TrialResult
 from mmes.problems.suite import CHECKPOINTS
 from mmes.strategies import get_strategy
 
@@ -142,8 +143,7 @@ def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Rep
     laboratory.save()
     report = carry_out(runs, laboratory.store, effort, effort.workers)
     stored, results = finished_runs(laboratory.store, competition.suite, competition.budget)
-    content = runs_as_csv(stored, results, competition.checkpoints).encode()
-    write_atomically(folder / "runs.csv", lambda file: file.write(content))
+    write_text(folder / "runs.csv", runs_as_csv(stored, results, competition.checkpoints))
     findings = standings(competition.suite, stored, results, competition.checkpoints)
     write_findings(findings, folder / "tables")
     return report, findings

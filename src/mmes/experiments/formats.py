@@ -8,20 +8,35 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mmes.experiments.files import write_text
 from mmes.experiments.statistics import Mark
-from mmes.experiments.store import write_atomically
 from mmes.experiments.tables import Cell, Table, number
 
 LATEX_MARKS = {Mark.BETTER: r"$^\bullet$", Mark.WORSE: r"$^\circ$", Mark.SAME: r"$^\dagger$"}
 LATEX_SHADES = {"best": "0.75", "second": "0.90"}
 
 
-def legend(chosen: str) -> str:
-    """Return the sentence that explains the marks."""
-    return (
-        f"{Mark.BETTER.symbol} {chosen} significantly better, {Mark.WORSE.symbol} worse, "
-        f"{Mark.SAME.symbol} no difference (rank-sum test, level 0.05)"
-    )
+def legend(table: Table, best: str, second: str) -> list[str]:
+    """Return the sentences that explain the shading and the marks, as far as the table has them.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    best, second : str
+        How the best and the second best value of a row are shown.
+    """
+    cells = [cell for line in table.lines for cell in line.cells.values()]
+    sentences: list[str] = []
+    if any(cell.shade or cell.paper_shade for cell in cells):
+        sentences.append(f"{best}: best of the row; {second}: second best.")
+    if any(cell.mark or cell.paper_mark for cell in cells):
+        sentences.append(
+            f"{Mark.BETTER.symbol} {table.chosen} is significantly better than this column, "
+            f"{Mark.WORSE.symbol} significantly worse, {Mark.SAME.symbol} no significant "
+            "difference (rank-sum test, level 0.05)."
+        )
+    return sentences
 
 
 def our_text(cell: Cell) -> str:
@@ -37,10 +52,6 @@ def paper_text(cell: Cell) -> str:
     if cell.not_applicable:
         return "N/A"
     return number(cell.paper) + (cell.paper_mark.symbol if cell.paper_mark else "")
-
-
-def _both(cell: Cell, has_paper: bool) -> str:
-    return f"{our_text(cell)} / {paper_text(cell)}" if has_paper else our_text(cell)
 
 
 def _grid(table: Table, entry: Callable[[Cell], str]) -> list[list[str]]:
@@ -60,9 +71,14 @@ def _heading(table: Table) -> str:
 
 
 def to_text(table: Table) -> str:
-    """Write a table for the terminal; ``*`` is the best of a row, ``+`` the second."""
+    """Write a table for the terminal, with a legend of its marks."""
     sign = {"best": "*", "second": "+", None: ""}
-    rows = _grid(table, lambda cell: _both(cell, table.has_paper) + sign[cell.shade])
+
+    def entry(cell: Cell) -> str:
+        ours = our_text(cell) + sign[cell.shade]
+        return f"{ours} / {paper_text(cell)}" if table.has_paper else ours
+
+    rows = _grid(table, entry)
     widths = [max(_width(row[i]) for row in rows) for i in range(len(rows[0]))]
 
     def join(row: Sequence[str]) -> str:
@@ -75,7 +91,7 @@ def to_text(table: Table) -> str:
     body = [table.title, _heading(table), rule, join(rows[0]), rule, *map(join, rows[1:end])]
     if table.footers:
         body += [rule, *map(join, rows[end:])]
-    return "\n".join([*body, rule, *table.notes]) + "\n"
+    return "\n".join([*body, rule, *legend(table, "*", "+"), *table.notes]) + "\n"
 
 
 def to_csv(table: Table) -> str:
@@ -108,8 +124,8 @@ def to_markdown(table: Table) -> str:
     rows = [[t.replace("|", r"\|") for t in row] for row in _grid(table, entry)]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "| --- |" + " ---: |" * len(table.columns))
-    parts = [f"### {table.title}", _heading(table) + ".", "\n".join(lines), *table.notes]
-    return "\n\n".join(parts) + "\n"
+    parts = [f"### {table.title}", _heading(table) + ".", "\n".join(lines)]
+    return "\n\n".join([*parts, *legend(table, "Bold", "italics"), *table.notes]) + "\n"
 
 
 LATEX_SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -189,7 +205,6 @@ def write_table(table: Table, folder: Path) -> list[Path]:
     files: list[Path] = []
     for suffix, write in WRITERS.items():
         path = folder / f"{table.name}.{suffix}"
-        content = write(table).encode()
-        write_atomically(path, lambda file, content=content: file.write(content))
+        write_text(path, write(table))
         files.append(path)
     return files

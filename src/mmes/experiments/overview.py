@@ -12,6 +12,7 @@ from mmes.experiments.charts import (
     observed_targets,
     runtime_distribution,
 )
+from mmes.experiments.files import file_stem
 from mmes.experiments.plan import Trial
 from mmes.experiments.sections.section import Findings
 from mmes.experiments.statistics import expected_running_time
@@ -115,7 +116,7 @@ def _charts(data: Comparison, targeted: bool) -> list[Chart]:
     charts = [distribution]
     for problem, dimension in data.places():
         here = [run for run in finished if run.cell[:2] == (problem, dimension)]
-        stem = "".join(c if c.isalnum() else "-" for c in f"{problem}-{dimension}".lower())
+        stem = file_stem(f"{problem}-{dimension}")
         for trace, name, extra in (
             ("trace_best", "convergence", ""),
             ("trace_sigma", "sigma", ": step size"),

@@ -14,12 +14,13 @@ from typing import Any
 
 from mmes.experiments.availability import missing_pieces
 from mmes.experiments.figures import write_figure
+from mmes.experiments.files import write_json
 from mmes.experiments.formats import write_table
 from mmes.experiments.overview import overview
 from mmes.experiments.plan import Plan, PlanError, Trial
 from mmes.experiments.runner import Report, execute, shard
 from mmes.experiments.sections import SECTIONS, Extent, Findings, Material, Section
-from mmes.experiments.store import Store, TrialResult, write_atomically
+from mmes.experiments.store import Store, TrialResult
 
 MANIFEST = "laboratory.json"
 
@@ -103,12 +104,6 @@ class Laboratory:
         if (folder / "runs").is_dir():
             return cls(folder, "comparison", {"name": folder.name})
         raise ValueError(f"{folder} holds neither {MANIFEST} nor a folder of runs")
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write data as JSON, whole or not at all."""
-    content = json.dumps(data, indent=1, sort_keys=True).encode()
-    write_atomically(path, lambda file: file.write(content))
 
 
 def carry_out(runs: Sequence[Trial], store: Store, effort: Effort, workers: int | None) -> Report:

@@ -8,17 +8,16 @@ machines are merged by copying files into one folder.
 from __future__ import annotations
 
 import json
-import os
-import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from mmes.experiments.extras import require
+from mmes.experiments.files import write_atomically, write_json
 from mmes.experiments.objectives import named_file
 from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.statistics import Floats
@@ -117,25 +116,6 @@ class TrialResult:
         return own / max(self.evaluations, 1)
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file so that it is there whole or not at all, even if the machine loses power."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
-    try:
-        with open(temporary, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
     fields = asdict(outcome)
     fields["versions"] = json.dumps(dict(outcome.versions), sort_keys=True)
@@ -191,8 +171,8 @@ class Store:
 
     def write_failure(self, run: Trial, message: str) -> None:
         """Note why a run failed; it counts as not finished and will be tried again."""
-        note = json.dumps({"key": run.key, "run": str(run), "message": message}).encode()
-        write_atomically(self.failure_path(run.key), lambda file: file.write(note))
+        note = {"key": run.key, "run": str(run), "message": message}
+        write_json(self.failure_path(run.key), note)
 
     def failures(self) -> list[dict[str, str]]:
         """Return the noted failures, each with key, run and message."""

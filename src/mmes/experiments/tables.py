@@ -98,6 +98,8 @@ class Table:
         Closing rows of text by column: ranks, p-values, wins and losses.
     notes : tuple of str
         Sentences to print under it.
+    chosen : str
+        The column that marks test against the others.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Table:
     lines: tuple[Line, ...]
     footers: tuple[tuple[str, Mapping[str, str]], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    chosen: str = ""
 
     @property
     def has_paper(self) -> bool:
@@ -125,9 +128,11 @@ def number(value: float | None) -> str:
         return "fail"
     if value == 0.0:
         return "0"
-    if 1e-3 <= abs(value) < 1e3:
-        return f"{value:.3g}" if abs(value) >= 1.0 else f"{value:.3f}"
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    scientific = f"{value:.2e}"
+    size = abs(float(scientific))  # as rounded: 999.6 is written as a thousand
+    if 1e-3 <= size < 1e3:
+        return f"{value:.3g}" if size >= 1.0 else f"{value:.3f}"
+    mantissa, _, exponent = scientific.partition("e")
     return f"{mantissa}e{int(exponent)}"
 
 
@@ -350,4 +355,5 @@ def compare(
             footers += _rank_footers(lines, heads, data.chosen, is_published)
         if data.chosen in heads:
             footers += _mixed_footers(lines, heads, data.chosen)
-    return Table(name, title, quantity, tuple(heads), lines, tuple(footers), tuple(notes))
+    columns = tuple(heads)
+    return Table(name, title, quantity, columns, lines, tuple(footers), tuple(notes), data.chosen)

@@ -17,6 +17,8 @@ from mmes.problems import base, native
 from mmes.problems.problem import Batch, Problem, Vector, box
 
 BOX = (-5.0, 5.0)
+LARGEST_ALPHA = 300
+"""Beyond it 10^alpha is no finite number."""
 SQUARES = {"sphere": (1.0, 1.0), "discus": (1e6, 1.0), "cigar": (1.0, 1e6)}
 
 
@@ -131,8 +133,10 @@ def make(
     details: dict[str, Any] = {}
     if kind == "ellipsoid":
         details["alpha"] = 6.0 if alpha is None else float(alpha)
-        if not np.isfinite(details["alpha"]):
-            raise ValueError(f"alpha must be a finite number, not {alpha!r}")
+        if not abs(details["alpha"]) <= LARGEST_ALPHA:
+            raise ValueError(
+                f"alpha must be a number from -{LARGEST_ALPHA} to {LARGEST_ALPHA}, not {alpha!r}"
+            )
     elif alpha is not None:
         raise ValueError(f"alpha={alpha!r} belongs to the ellipsoids; {name} has no such option")
     function, minimizer = _unrotated(kind, n, details.get("alpha", 6.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmes.experiments.store import write_atomically
+from mmes.experiments.files import write_text
 from mmes.report.laboratory import page_of
 from mmes.report.page import render
 from mmes.report.single import is_single_run, single_page
@@ -27,6 +27,5 @@ def write_report(folder: str | Path, target: str | Path | None = None) -> Path:
         raise ValueError(f"there is no folder {folder}")
     page = single_page(folder) if is_single_run(folder) else page_of(folder)
     path = Path(target) if target is not None else folder / "report.html"
-    content = render(page).encode()
-    write_atomically(path, lambda file: file.write(content))
+    write_text(path, render(page))
     return path

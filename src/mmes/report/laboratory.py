@@ -79,7 +79,6 @@ def _section(
     *,
     missing: Iterable[str] = (),
     notes: Iterable[str] = (),
-    chosen: str = "MMES",
 ) -> PageSection:
     groups, links = _groups(name, runs, outcomes)
     return PageSection(
@@ -92,7 +91,6 @@ def _section(
         notes=(*notes, *findings.notes),
         missing=tuple(missing),
         links=links,
-        chosen=chosen,
     )
 
 
@@ -179,7 +177,6 @@ def comparison_page(laboratory: Laboratory) -> Page:
         overview(runs, outcomes, chosen),
         runs,
         outcomes,
-        chosen=chosen,
     )
     return Page(
         title=laboratory.about.get("name", "Comparison"),
@@ -237,7 +234,7 @@ def competition_page(laboratory: Laboratory) -> Page:
     runs, results = finished_runs(laboratory.store, suite, budget)
     findings = standings(suite, runs, results, checkpoints)
     chosen = runs[0].strategy.label if runs else "MMES"
-    section = _section("standings", "Standings", "", findings, runs, results, chosen=chosen)
+    section = _section("standings", "Standings", "", findings, runs, results)
     return Page(
         title=about["name"],
         lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "

@@ -73,7 +73,6 @@ class PageSection:
     missing: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     links: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    chosen: str = "MMES"
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,6 @@ def _table(table: Table, section: PageSection) -> dict[str, Any]:
         for line in table.lines
     ]
     cells = [cell for line in table.lines for cell in line.cells.values()]
-    marked = any(cell.mark or cell.paper_mark for cell in cells)
     return {
         "title": table.title,
         "quantity": table.quantity,
@@ -180,7 +178,7 @@ def _table(table: Table, section: PageSection) -> dict[str, Any]:
         "lines": lines,
         "footers": [(n, [texts.get(c, "") for c in table.columns]) for n, texts in table.footers],
         "notes": table.notes,
-        "legend": legend(section.chosen) if marked else "",
+        "legend": legend(table, "Stronger shading", "weaker"),
         "linked": any(section.links.get(cell.keys) for cell in cells),
     }
 
@@ -230,8 +228,9 @@ def render(page: Page) -> str:
     assets = files("mmes.report") / "assets"
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))
-    # "</script>" inside a text would end the data early; in JSON "<\/" is the same as "</".
-    data = json.dumps({"charts": charts}, separators=(",", ":")).replace("</", "<\\/")
+    # "</script>" or "<!--<script>" inside a text would end the data early or never; in JSON
+    # "\u003c" is the same as "<".
+    data = json.dumps({"charts": charts}, separators=(",", ":")).replace("<", "\\u003c")
     return template.render(
         page=shown,
         style=(assets / "page.css").read_text(encoding="utf-8"),

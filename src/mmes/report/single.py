@@ -151,7 +151,7 @@ def single_page(folder: Path) -> Page:
         notes=() if history is not None else (f"There is no {HISTORY}, so no curves.",),
         facts=(),
     )
-    title = str(result.get("target") or folder.resolve().name)
+    title = str(result.get("objective") or folder.resolve().name)
     return Page(
         title=f"Run: {title}",
         lead="One run of mmes: convergence, step size, restarts and the best point.",

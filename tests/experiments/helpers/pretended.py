@@ -50,12 +50,15 @@ def make_outcome(
 def _log(run: Trial) -> None:
     log = Path(os.environ["PRETENDED_LOG"])
     with open(log, "a", encoding="utf-8") as file:
-        file.write(f"{run.key}\n")
+        file.write(f"{run.key} {os.getpid()}\n")
 
 
-def slow(run: Trial) -> TrialResult:
+def gated(run: Trial) -> TrialResult:
+    """Wait, from seed 6 on, until there is a file named as the log with ``.go`` after it."""
     _log(run)
-    time.sleep(0.15)
+    gate = Path(os.environ["PRETENDED_LOG"] + ".go")
+    while run.seed >= 6 and not gate.exists():
+        time.sleep(0.01)
     return make_outcome(run.seed)
 
 
