@@ -52,6 +52,24 @@ class Stream(IntEnum):
     """Start values of stored directions, where a strategy needs them."""
     DIRECTION_COUNT = 7
     """How many stored directions a step uses, where that is random."""
+    FIRST_POPULATION = 8
+    """First populations of the competitors."""
+    GROUPS = 9
+    """Which variables a competitor groups."""
+    PARTNERS = 10
+    """Which members of a population are combined."""
+    CHOICE = 11
+    """Which of several ways a competitor takes."""
+    CROSSOVER = 12
+    """Which coordinates a child takes from whom, and where it lies between its parents."""
+    CROSSOVER_RATE = 13
+    """Crossover rates."""
+    SCALE_FACTOR = 14
+    """Scale factors of differential evolution."""
+    MUTATION = 15
+    """Mutations of single coordinates."""
+    LOCAL_STEP = 16
+    """Steps of a local search, or of a particle."""
 
 
 def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:

@@ -1,0 +1,62 @@
+"""DECC-DG: cooperative coevolution with differential grouping.
+
+M. N. Omidvar, X. Li, Y. Mei, X. Yao, IEEE Transactions on Evolutionary Computation 18 (2014).
+Sources, choices and deviations: docs/competitors.md.
+"""
+
+from __future__ import annotations
+
+from itertools import count, cycle
+
+from mmes.competitors.grouping import group_by_differences
+from mmes.competitors.sansde import sansde
+from mmes.competitors.setting import Asking, Incumbent, Setting
+from mmes.competitors.shell import Competitor, population_option
+from mmes.options import Option
+
+
+class DECCDG(Competitor):
+    """DECC-DG. See `Competitor` for the parameters."""
+
+    name = "decc-dg"
+    own_options = (
+        population_option(50, low=4),
+        Option(
+            "epsilon",
+            float,
+            "Threshold of differential grouping, an absolute difference of values.",
+            default=1e-3,
+            low=0,
+        ),
+        Option(
+            "group_generations",
+            int,
+            "Generations of SaNSDE per group and visit.",
+            default=100,
+            low=1,
+        ),
+    )
+
+    def search(self, setting: Setting) -> Asking[None]:
+        """See `Competitor.search`."""
+        options, steps = self.options, count()
+        grouping = yield from group_by_differences(setting.lower, setting.upper, options["epsilon"])
+        population = setting.first_population(options["population_size"])
+        values = yield population
+        best = Incumbent.of(population, values)
+        population, rate = population.copy(), 0.5
+        groups = grouping.parts
+        for group in cycle(groups):
+            # With all variables in one group the values of the last visit are still valid.
+            known = values if len(groups) == 1 else None
+            part, values, rate = yield from sansde(
+                setting,
+                best,
+                group,
+                population[:, group],
+                options["group_generations"],
+                rate,
+                steps,
+                known,
+            )
+            population[:, group] = part
