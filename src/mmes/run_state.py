@@ -12,7 +12,7 @@ from mmes.errors import CheckpointCorrupt, CheckpointError
 from mmes.manifolds import manifold_from
 from mmes.observe import COLUMNS, History
 from mmes.run_options import RUN_OPTIONS
-from mmes.strategies import get_strategy
+from mmes.strategies import get_strategy, named_strategy
 
 if TYPE_CHECKING:
     from mmes.run import Run
@@ -67,7 +67,9 @@ def restored(
     run_type: type[Run], state: dict[str, Any], fun: Callable[[Any], Any], changes: dict[str, Any]
 ) -> Run:
     """Return a run that goes on from a state; see `Run.from_state`."""
-    strategy = get_strategy(changes.pop("strategy", None) or state["strategy"])
+    given = changes.pop("strategy", None)
+    # A file must not choose which code runs: only names of ours are taken from it.
+    strategy = named_strategy(state["strategy"]) if given is None else get_strategy(given)
     free = {option.name for option in RUN_OPTIONS} | set(_FREE_OPTIONS)
     direct = {"callback", "catch", "progress", "workers"}
     for name in changes:
@@ -79,7 +81,7 @@ def restored(
     arrays, manifold = state["arrays"], state["search"].get("manifold")
     limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
     # The kernel that was chosen may not be on this machine.
-    given = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
+    options = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
     return run_type(
         fun,
         arrays.get("x0"),
@@ -89,7 +91,7 @@ def restored(
         manifold=None if manifold is None else manifold_from(manifold),
         strategy=strategy,
         state=state,
-        **given | {"resume": "never"},
+        **options | {"resume": "never"},
     )
 
 

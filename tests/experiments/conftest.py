@@ -15,3 +15,10 @@ if str(HELPERS) not in sys.path:
 @pytest.fixture
 def helpers() -> Path:
     return HELPERS
+
+
+@pytest.fixture(autouse=True)
+def forget_user_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every test have a mine.py of its own, as every process has in real life."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)

@@ -23,9 +23,10 @@ from mmes.cli.status import (
     Mistake,
     say,
 )
-from mmes.cli.target import BuiltIn, is_user_code, load_target
+from mmes.cli.target import BuiltIn, load_target
 from mmes.display import Display
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
+from mmes.loading import is_location
 from mmes.minimize import Run, resumed_run
 from mmes.result import Result
 from mmes.run_options import CHECKPOINTS, EVALUATION, LIMITS, RUN_OPTIONS
@@ -97,14 +98,17 @@ def run(argv: list[str]) -> int:
     add_options(parser, "limits", LIMITS)
     _add_common(parser)
     parser.add_argument(
-        "--strategy", default="mmes", metavar="NAME", help="the search strategy (default: mmes)"
+        "--strategy",
+        default="mmes",
+        metavar="NAME",
+        help="the search strategy: a name, or file.py:Class of yours (default: mmes)",
     )
     add_options(parser, f"options of the search ({strategy.name})", search)
     arguments = parser.parsed(argv)
 
     given = arguments.problem_option
     problem_options = dict(assignment(text, "--problem-option") for text in given)
-    if arguments.dim is not None and not is_user_code(arguments.function):
+    if arguments.dim is not None and not is_location(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)
     options = chosen(arguments, RUN_OPTIONS + search)
@@ -186,7 +190,7 @@ def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[
             f"{file} was not written by 'mmes run', so the function must be named: "
             f"mmes resume {file} file.py:function"
         )
-    if is_user_code(noted):
+    if is_location(noted):
         # A file that someone sent must not choose which code runs.
         raise Mistake(
             f"name the function again, since a checkpoint holds no code: "
@@ -224,7 +228,7 @@ def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -
         if not arguments.quiet:
             print(summary(result, folder))
     if status != OK and checkpoint is not None and Path(checkpoint).exists():
-        words = ["mmes", "resume", checkpoint, *([target] if is_user_code(target) else [])]
+        words = ["mmes", "resume", checkpoint, *([target] if is_location(target) else [])]
         say(f"mmes: to go on: {shlex.join(words)}")
     return status if status != OK or result is None else _judged(result, made)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 
 from mmes import problems
-from mmes.experiments.objectives import has_clustering_graph, is_clustering, is_function
+from mmes.experiments.objectives import has_clustering_graph, is_clustering
 from mmes.experiments.plan import Trial
 from mmes.experiments.subspace_runs import METHODS
+from mmes.loading import is_location
 from mmes.strategies import get_strategy
 
 
@@ -36,7 +37,7 @@ def _missing_piece(run: Trial) -> str | None:
         name = problem.name  # one sentence per data set, not one per beta
     else:
         there = has_strategy(strategy.name)
-        known = is_function(problem.name) or problem.name in problem_names()
+        known = is_location(problem.name) or problem.name in problem_names()
         name = f"{problem.name!r} ({problem.label})"
     if not there:
         return f"there is no strategy {strategy.name!r} ({strategy.label}) here"

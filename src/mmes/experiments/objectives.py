@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,16 +12,12 @@ import numpy as np
 
 from mmes import problems
 from mmes.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
+from mmes.loading import is_location, load_objective
 from mmes.problems.problem import Problem, Vector
 
 CLUSTERING = "clustering/"
 """``clustering/NAME`` is sparse spectral clustering of a data set, ``clustering/FILE.mat`` of a
 MATLAB file of the collection that the data sets come from."""
-
-
-def is_function(name: str) -> bool:
-    """Whether the name stands for a user's function: ``file.py:f`` or ``package.module:f``."""
-    return ":" in name
 
 
 def is_clustering(name: str) -> bool:
@@ -86,30 +79,6 @@ def named_file(name: str) -> tuple[Path | None, str]:
     return None, name
 
 
-def load_function(name: str) -> Callable[..., Any]:
-    """Return the function that ``file.py:f`` or ``package.module:f`` names."""
-    where, _, function = name.rpartition(":")
-    if where.endswith(".py"):
-        path = Path(where)
-        if not path.is_file():
-            raise ValueError(f"problem {name}: there is no file {where}")
-        spec = importlib.util.spec_from_file_location(f"mmes_user_{path.stem}", path)
-        if spec is None or spec.loader is None:
-            raise ValueError(f"problem {name}: {where} cannot be loaded as Python")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # dataclasses and pickling look the module up by name
-        spec.loader.exec_module(module)
-    else:
-        try:
-            module = importlib.import_module(where)
-        except ModuleNotFoundError as error:
-            raise ValueError(f"problem {name}: {error}") from None
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise ValueError(f"problem {name}: {where} has no function called {function!r}")
-    return found
-
-
 def _rowwise(function: Callable[[Vector], Any]) -> Callable[[Vector], Vector]:
     return lambda points: np.array([function(x) for x in points], dtype=np.float64)
 
@@ -121,7 +90,7 @@ def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Pro
         raise ValueError(
             f"problem {name}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}"
         )
-    function = load_function(name)
+    function = load_objective(name)
     lower, upper = float(options.get("lower", -5.0)), float(options.get("upper", 5.0))
     if not lower < upper:
         raise ValueError(f"problem {name}: lower {lower} must be smaller than upper {upper}")
@@ -153,7 +122,7 @@ def resolve(
         Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
         every run has a rotation of its own.
     """
-    if is_function(name):
+    if is_location(name):
         return _from_function(name, dimension, options or {})
     settings = dict(options or {})
     if fixed_dimension(name) is None:

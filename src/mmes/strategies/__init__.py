@@ -7,7 +7,7 @@ from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES, RiemannianMMES
-from mmes.strategies.registry import STRATEGIES, get_strategy
+from mmes.strategies.registry import STRATEGIES, get_strategy, named_strategy
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
@@ -27,4 +27,5 @@ __all__ = [
     "RmES",
     "SepCMA",
     "get_strategy",
+    "named_strategy",
 ]

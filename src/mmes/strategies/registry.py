@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
+from mmes.loading import is_location, load_object
 from mmes.options import suggestion
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma import CMAES
@@ -23,14 +24,13 @@ STRATEGIES: dict[str, type[AskTell]] = {
 
 
 def get_strategy(strategy: Any) -> type[AskTell]:
-    """Return the strategy of a name; a strategy itself (one of yours, say) is handed back.
+    """Return a strategy: one of ours by its name, or one of the user's.
 
     Parameters
     ----------
     strategy : str or type
-        A key of `STRATEGIES`, or a subclass of `AskTell`. Upper and lower case and hyphens are not
-        distinguished, and a trailing "-es" may be there or not: ``"sep-cma"``, ``"SepCMA"`` and
-        ``"sep-CMA-ES"`` are the same.
+        A key of `STRATEGIES` (see `named_strategy`); where a strategy of yours is, as
+        ``file.py:Class`` or ``package.module:Class``; or a subclass of `AskTell` itself.
 
     Raises
     ------
@@ -39,8 +39,22 @@ def get_strategy(strategy: Any) -> type[AskTell]:
     TypeError
         If it is neither a name nor a strategy.
     """
-    if isinstance(strategy, type) and issubclass(strategy, AskTell):
-        return strategy
+    if isinstance(strategy, str) and is_location(strategy):
+        found = load_object(strategy, "class")
+        if not _is_strategy(found):
+            raise TypeError(
+                f"{strategy} must be a subclass of mmes.strategies.AskTell, not {found!r}"
+            )
+        return found
+    return strategy if _is_strategy(strategy) else named_strategy(strategy)
+
+
+def named_strategy(strategy: Any) -> type[AskTell]:
+    """Return the strategy of a name; never runs code of the user's.
+
+    Upper and lower case and hyphens are not distinguished, and a trailing "-es" may be there or
+    not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+    """
     if not isinstance(strategy, str):
         raise TypeError(
             "strategy must be a name or a strategy class, "
@@ -52,6 +66,10 @@ def get_strategy(strategy: Any) -> type[AskTell]:
         if spelling in table:
             return table[spelling]
     raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}")
+
+
+def _is_strategy(thing: Any) -> TypeGuard[type[AskTell]]:
+    return isinstance(thing, type) and issubclass(thing, AskTell)
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,81 @@
+"""Code of the user's by its name: ``file.py:name`` or ``package.module:name``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mmes.options import suggestion
+
+
+def is_location(name: str) -> bool:
+    """Return whether a name says where code of the user's is, rather than naming ours."""
+    return ":" in name
+
+
+def load_objective(location: str) -> Callable[[Any], Any]:
+    """Return the function that ``file.py:name`` or ``package.module:name`` names.
+
+    A file is imported as Python runs a script: by its own name, with its folder in ``sys.path``.
+    So it can import its neighbours, and worker processes can import it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, module or function, or if importing it failed.
+    """
+    found = load_object(location, "function")
+    if not callable(found):
+        raise ValueError(f"{location} is not a function but {found!r}")
+    return found
+
+
+def load_object(location: str, kind: str) -> Any:
+    """Return what is at a location; `kind` is the word for it in messages."""
+    place, _, name = location.rpartition(":")
+    if not place or not name:
+        raise ValueError(
+            f"write a {kind} of your own as file.py:name or package.module:name, not {location!r}"
+        )
+    module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = [word for word in vars(module) if not word.startswith("_")]
+            raise ValueError(f"there is no {kind} {name!r} in {place}{suggestion(name, known)}")
+        found = getattr(found, part)
+    return found
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    _make_importable(str(path.resolve().parent))
+    module = _from_name(path.stem)
+    if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
+        raise ValueError(
+            f"{path} cannot be imported, because {path.stem!r} is also the name of another module; "
+            "rename the file"
+        )
+    return module
+
+
+def _from_name(name: str) -> Any:
+    _make_importable(os.getcwd())  # not "", which would be another folder in a worker
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.split(".")[0] == error.name.split(".")[0]:
+            raise ValueError(f"there is no module {name!r}") from error
+        raise ValueError(f"{name} cannot be imported: {error}") from error
+    except Exception as error:  # whatever the user's module does when it is imported
+        raise ValueError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _make_importable(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
