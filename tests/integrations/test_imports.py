@@ -38,6 +38,7 @@ def test_import_mmes_loads_no_extra() -> None:
         ("torch", "torch", "torch"),
         ("jax", "jax", "jax"),
         ("optuna", "optuna", "optuna"),
+        ("coco", "cocoex", "coco"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(adapter: str, package: str, extra: str) -> None:

@@ -30,6 +30,7 @@ Commands:
   compete     let strategies compete on a suite (needs mmes[bench])
   reproduce   reproduce the paper's tables      (needs mmes[bench])
   report      write the HTML report             (needs mmes[report])
+  coco        run a suite of COCO               (needs mmes[coco])
 
 'mmes COMMAND --help' explains a command.
 """
@@ -92,6 +93,15 @@ def _report(argv: list[str]) -> int:
     return report(argv)
 
 
+def _coco(argv: list[str]) -> int:
+    try:
+        from mmes.cli.coco import coco
+    except ImportError as error:
+        raise Mistake(str(error)) from error
+
+    return coco(argv)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
     "resume": _resume,
@@ -101,6 +111,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "compete": _compete,
     "reproduce": _reproduce,
     "report": _report,
+    "coco": _coco,
 }
 
 
