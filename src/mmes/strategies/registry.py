@@ -12,14 +12,26 @@ from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
-from mmes.strategies.mmes import MMES
+from mmes.strategies.mmes import MMES, AdaptiveMMES
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
-    for strategy in (MMES, CMAES, SepCMA, LMCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
+    for strategy in (
+        MMES,
+        AdaptiveMMES,
+        CMAES,
+        SepCMA,
+        LMCMA,
+        LMMA,
+        RmES,
+        R1ES,
+        SDAES,
+        FastCMA,
+        IsotropicES,
+    )
 }
 
 
