@@ -64,8 +64,8 @@ def get_strategy(strategy: Any) -> type[AskTell]:
 def named_strategy(strategy: Any) -> type[AskTell]:
     """Return the strategy of a name; never runs code of the user's.
 
-    Upper and lower case and hyphens are not distinguished, and a trailing "-es" may be there or
-    not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+    Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" may be
+    there or not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
     """
     if not isinstance(strategy, str):
         raise TypeError(
@@ -74,7 +74,7 @@ def named_strategy(strategy: Any) -> type[AskTell]:
         )
     table = {_plain(name): known for name, known in STRATEGIES.items()}
     plain = _plain(strategy)
-    for spelling in (plain, plain + "es", plain.removesuffix("es")):
+    for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
             return table[spelling]
     raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}")
