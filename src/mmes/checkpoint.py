@@ -14,6 +14,7 @@ import json
 import math
 import mmap
 import os
+import stat
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -43,12 +44,21 @@ FORMAT = 1
 
 _HEADER = "header.json"
 _NOT_FINITE = "__float__"
-_HEADER_LIMIT = 64 * 2**20
+# Parsed, text takes some thirty times its size: with these limits no file, however it is made,
+# takes more than 200 MB besides its arrays.
+_HEADER_LIMIT = 4 * 2**20
+_DIRECTORY_LIMIT = 2**20
 _CHUNK = 8 * 2**20
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "<u4", "|b1", "|u1", "|i1")
 _LOCAL_HEADER = struct.Struct(
     "<26xHH"
 )  # of a zip member: the lengths of its name and of its extra field
+# The end of a zip archive, and what large ones have before it: the length of the list of members.
+_END_MARK, _END64_MARK = b"PK\x05\x06", b"PK\x06\x06"
+_END = struct.Struct("<12xL6x")
+_END64 = struct.Struct("<40xQ8x")
+_LOCATOR64 = 20
+_COMMENT = 32  # the digest of the header, in hexadecimal
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -103,6 +113,8 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
             _write_archive(file, state, arrays)
             file.flush()
             os.fsync(file.fileno())
+            if not _is(partial, file.fileno()):
+                raise CheckpointError(f"another process has removed or replaced {partial}")
             _keep_previous(path)
             os.replace(partial, path)
         except BaseException:
@@ -114,21 +126,68 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
 
 @contextlib.contextmanager
 def _locked(partial: Path) -> Iterator[IO[bytes]]:
-    # What a killed process left unfinished is written over; what a living one is writing is not.
-    handle = os.open(partial, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    """Give a new file of that name, which no other process writes to."""
+    handle = _created(partial)
     with open(handle, "w+b") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CheckpointError(
-                    f"another process is writing the checkpoint {partial.with_suffix('')}; "
-                    "give each run its own file"
-                ) from None
-            except OSError:  # a file system without locks
-                pass
-        file.truncate(0)
         yield file
+
+
+def _created(partial: Path) -> int:
+    flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    for _ in range(100):  # as often as others may come in between
+        try:
+            # A new file, whatever there is: a link, a pipe or a file of that name that someone has
+            # put there is never written to.
+            handle = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            _remove_left_over(partial, flags)
+            continue
+        try:
+            _lock(handle, partial)
+            if _is(partial, handle):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # taken for one that was left over, before it was locked
+    raise CheckpointError(f"other processes keep writing {partial}; give each run its own file")
+
+
+def _remove_left_over(partial: Path, flags: int) -> None:
+    """Remove what a killed process left unfinished, but not what a living one is writing."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(partial).st_mode):
+            os.unlink(partial)
+            return
+        handle = os.open(partial, flags | getattr(os, "O_NONBLOCK", 0))
+        try:
+            # Once it is locked, its owner may have finished and given it its name.
+            _lock(handle, partial)
+            if _is(partial, handle):
+                os.unlink(partial)
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, partial: Path) -> None:
+    if fcntl is not None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointError(
+                f"another process is writing the checkpoint {partial.with_suffix('')}; "
+                "give each run its own file"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+
+
+def _is(path: Path, handle: int) -> bool:
+    """Return whether the path still names the file that is open."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> None:
@@ -160,6 +219,11 @@ def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> No
             "arrays": listed,
         }
         text = json.dumps(header, allow_nan=False).encode()
+        if len(text) > _HEADER_LIMIT:
+            raise CheckpointError(
+                f"what is to be kept besides arrays takes {len(text)} bytes, more than the "
+                f"{_HEADER_LIMIT} that a checkpoint may have: are the notes too long?"
+            )
         with archive.open(_info(_HEADER), "w") as out:
             out.write(text)
         archive.comment = hashlib.blake2b(text, digest_size=16).hexdigest().encode()
@@ -200,7 +264,7 @@ def _keep_previous(path: Path) -> None:
         return
     try:
         os.replace(second_name, previous)
-    except OSError:
+    except BaseException:  # also an impatient second Ctrl-C
         second_name.unlink(missing_ok=True)
         raise
 
@@ -255,9 +319,23 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Return the state and the arrays of exactly this file, verified; see `read`."""
     path = Path(path)
-    if path.is_dir():
+    # Without waiting: opening a pipe would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CheckpointCorrupt(f"{path} cannot be read: {error}") from error
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISDIR(kind):
+        os.close(handle)
         raise IsADirectoryError(f"{path} is a folder, not a checkpoint")
-    with open(path, "rb") as file:
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(kind):
+            raise CheckpointCorrupt(
+                f"{path} is not a regular file but a pipe, a socket or a device; no checkpoint"
+            )
         try:
             return _read_archive(file, path)
         except CheckpointError:
@@ -277,6 +355,7 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
     size = os.fstat(file.fileno()).st_size
+    _check_directory(file, size, path)
     with zipfile.ZipFile(file) as archive:
         members = {info.filename: info for info in archive.infolist()}
         _check_sizes(archive.infolist(), members, size, path)
@@ -290,9 +369,9 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
             raise CheckpointCorrupt(f"{path} is corrupt: its format is {number!r}")
         if number > FORMAT:
             raise CheckpointTooNew(
-                f"{path} was written by a newer version of the library, {header['library']} "
-                "(checkpoint format "
-                f"{number}); this one reads formats up to {FORMAT}: upgrade mmes to resume it"
+                f"{path} was written by a newer version of the library, {header['library']!r} "
+                f"(checkpoint format {number}); this one reads formats up to {FORMAT}: upgrade "
+                "mmes to resume it"
             )
         if len(header["arrays"]) != len(members) - 1:
             raise CheckpointCorrupt(f"{path} is corrupt: members are missing or were added")
@@ -302,6 +381,21 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
             for entry in header["arrays"]
         }
     return _from_json(header["state"]), arrays
+
+
+def _check_directory(file: IO[bytes], size: int, path: Path) -> None:
+    """Refuse a list of members that is too long, before all of it is read."""
+    file.seek(max(size - _END.size - _COMMENT - _END64.size - _LOCATOR64, 0))
+    tail = file.read()
+    end = len(tail) - _END.size - _COMMENT
+    # At no other place, so that zipfile cannot find another end than this one.
+    if end < 0 or tail[end : end + 4] != _END_MARK or tail[-_END.size :][:4] == _END_MARK:
+        raise CheckpointCorrupt(f"{path} is corrupt, or no checkpoint at all")
+    lengths = [*_END.unpack_from(tail, end)]
+    if len(tail) >= _END64.size and tail[:4] == _END64_MARK:
+        lengths += _END64.unpack_from(tail)
+    if max(lengths) > _DIRECTORY_LIMIT:
+        raise CheckpointCorrupt(f"{path} is corrupt: its list of members is too long")
 
 
 def _check_sizes(

@@ -41,14 +41,35 @@ def _meminfo_available() -> int | None:
     return None
 
 
-def _cgroup_headroom() -> int | None:
-    folder = Path("/sys/fs/cgroup")
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        try:
-            return max(int((folder / limit).read_text()) - int((folder / used).read_text()), 0)
-        except (OSError, ValueError):  # no such group, or "max": no limit
-            continue
-    return None
+def _cgroup_headroom(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """Return what the control groups of this process leave, the tightest; None without a limit."""
+    rooms = [_room(root / "memory", "limit_in_bytes", "usage_in_bytes", "total_")]  # version 1
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        lines = []
+    name = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    folder = root / name.lstrip("/")
+    while folder == root or root in folder.parents:
+        rooms.append(_room(folder, "max", "current", ""))
+        folder = folder.parent
+    limited = [room for room in rooms if room is not None]
+    return min(limited, default=None)
+
+
+def _room(folder: Path, limit: str, used: str, prefix: str) -> int | None:
+    try:
+        most = int((folder / f"memory.{limit}").read_text())
+        taken = int((folder / f"memory.{used}").read_text())
+    except (OSError, ValueError):  # no such group, or "max": no limit
+        return None
+    # Files that the kernel keeps in memory are counted as used, and given up when memory is needed.
+    kept = {f"{prefix}active_file", f"{prefix}inactive_file"}
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+        cached = sum(int(line.split()[1]) for line in lines if line.split()[0] in kept)
+    except (OSError, ValueError, IndexError):
+        cached = 0
+    return max(most - max(taken - cached, 0), 0)

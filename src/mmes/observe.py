@@ -64,6 +64,9 @@ class History:
     @classmethod
     def restored(cls, scalars: dict[str, Any], table: NDArray[np.float64]) -> History:
         """Return the history that `scalars` and `table` were taken from."""
+        for name in ("limit", "stride", "seen"):
+            if type(scalars[name]) is not int or scalars[name] < (name != "seen"):
+                raise ValueError(f"{name} of the history must be an integer, not {scalars[name]!r}")
         made = cls(scalars["limit"])
         made._stride, made._seen = scalars["stride"], scalars["seen"]
         made._lines = [tuple(map(float, line)) for line in table]

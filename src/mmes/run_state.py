@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,11 @@ from numpy.typing import NDArray
 from mmes.errors import CheckpointCorrupt, CheckpointError
 from mmes.manifolds import manifold_from
 from mmes.observe import COLUMNS, History
+from mmes.options import validated
 from mmes.run_options import RUN_OPTIONS
+from mmes.start import checked_start
 from mmes.strategies import get_strategy, named_strategy
+from mmes.strategies.record import checked_scalar
 
 if TYPE_CHECKING:
     from mmes.run import Run
@@ -67,31 +71,34 @@ def restored(
     run_type: type[Run], state: dict[str, Any], fun: Callable[[Any], Any], changes: dict[str, Any]
 ) -> Run:
     """Return a run that goes on from a state; see `Run.from_state`."""
-    given = changes.pop("strategy", None)
-    # A file must not choose which code runs: only names of ours are taken from it.
-    strategy = named_strategy(state["strategy"]) if given is None else get_strategy(given)
     free = {option.name for option in RUN_OPTIONS} | set(_FREE_OPTIONS)
     direct = {"callback", "catch", "progress", "workers"}
+    chosen = changes.pop("strategy", None)
     for name in changes:
         if name not in free | direct:
             raise TypeError(
                 f"{name} cannot change when a run is resumed; {', '.join(sorted(free | direct))} "
                 "can"
             )
-    arrays, manifold = state["arrays"], state["search"].get("manifold")
-    limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
-    # The kernel that was chosen may not be on this machine.
-    options = state["options"] | limits | {"kernel": "auto", "threads": None} | changes
+    # A file must not choose which code runs: only names of ours are taken from it.
+    with _understood():
+        strategy = named_strategy(state["strategy"]) if chosen is None else get_strategy(chosen)
+        arrays, described = state["arrays"], state["search"].get("manifold")
+        manifold = None if described is None else manifold_from(described)
+        limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
+        # The kernel that was chosen may not be on this machine.
+        given = state["options"] | limits | {"kernel": "auto", "threads": None, "resume": "never"}
+        validated(RUN_OPTIONS + strategy.option_table(), given, "the checkpoint")
+        start = {
+            "x0": arrays.get("x0"),
+            "sigma0": state["sigma0"],
+            "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
+            "scale": arrays.get("scale"),
+            "manifold": manifold,
+        }
+        checked_start(**start)
     return run_type(
-        fun,
-        arrays.get("x0"),
-        state["sigma0"],
-        bounds=(arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
-        scale=arrays.get("scale"),
-        manifold=None if manifold is None else manifold_from(manifold),
-        strategy=strategy,
-        state=state,
-        **options | {"resume": "never"},
+        fun, **start, strategy=strategy, state=state, **given | changes | {"resume": "never"}
     )
 
 
@@ -105,10 +112,17 @@ def adopt(run: Run, state: dict[str, Any]) -> None:
     CheckpointCorrupt
         If its parts do not fit together.
     """
-    _check_same(run, state)
-    try:
+    with _understood():
+        _check_same(run, state)
         _take_over(run, state)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Make what goes wrong with the parts of a state an error that says so."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise CheckpointCorrupt(
             f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
         ) from error
@@ -120,13 +134,19 @@ def _take_over(run: Run, state: dict[str, Any]) -> None:
         raise ValueError(f"the history has the shape {arrays['history'].shape}")
     run.seed = run._options["seed"] = state["seed"]
     run.notes = dict(state["notes"])
-    run._start = state["start"]
-    run._first_population_size = state["first_population_size"]
-    run._spent = {name: state["spent"][name] for name in run._spent}
-    run._warned = state["warned"]
+    run._start = checked_scalar("start", state["start"], 0)
+    run._first_population_size = checked_scalar("size", state["first_population_size"], 0)
+    run._spent = {
+        name: checked_scalar(name, state["spent"][name], fresh)
+        for name, fresh in run._spent.items()
+    }
+    run._warned = state["warned"] is True
     run._history = History.restored(state["history"], np.array(arrays["history"]))
     if state["best_value"] is not None:
-        run._best = float(state["best_value"]), np.array(arrays["best_x"], dtype=np.float64)
+        best_x = np.array(arrays["best_x"], dtype=np.float64)
+        if best_x.size != arrays["search/best_x"].size or not np.isfinite(best_x).all():
+            raise ValueError("best_x must be a point: finite, with one entry per variable")
+        run._best = float(state["best_value"]), best_x
     if run._from.x0 is not None and run._from.x0.size != arrays["search/best_x"].size:
         raise ValueError(f"x0 has {run._from.x0.size} entries")
     inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}

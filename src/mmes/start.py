@@ -217,7 +217,8 @@ def _side(values: Any, missing: float) -> Vector:
         values = missing
     elif isinstance(values, list):
         values = [missing if value is None else value for value in values]
-    return np.asarray(_real_array(values, "bounds"), dtype=np.float64)
+    # A copy: the user's own may change, and one that maps a checkpoint would keep the file.
+    return np.array(_real_array(values, "bounds"), dtype=np.float64)
 
 
 def _real_array(values: Any, name: str) -> NDArray[Any]:

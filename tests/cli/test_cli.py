@@ -410,3 +410,36 @@ def test_on_a_terminal_the_line_is_live(folder):
     assert process.wait(timeout=60) == 0
     assert b"evaluations" in seen
     assert b"\x1b[2K" in seen  # the line is drawn over
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": {"target": "sphere", "problem_options": {"dimension": 10**9}}},
+        {"notes": {"target": 3, "problem_options": {}}},
+        {"notes": {"target": "sphere", "problem_options": [1]}},
+        {"notes": {"target": "sphere", "problem_options": {"dimension": "many"}}},
+        {"notes": "none"},
+        {"limits": 3},
+        {"limits": {}},
+        {"evaluations": "many", "spent": {"evaluations": "many"}},
+        {"search": []},
+        {"options": {"seed": "\x1b[2J"}},
+        {"strategy": ["mmes"]},
+        {"strategy": "\x1b[2J"},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_with_wrong_entries_is_one_line(capsys, change):
+    """No traceback, nothing large built, no character that commands the terminal."""
+    command(capsys, "run", "sphere", "--dim", 10, "--max-evaluations", 200, "--checkpoint",
+            "run.mmes", "--quiet")  # fmt: skip
+    state, arrays = mmes.checkpoint.read("run.mmes")
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    mmes.checkpoint.write("run.mmes", state | change, arrays)
+    mmes.checkpoint.previous_path("run.mmes").unlink()
+    status, _, err = command(capsys, "resume", "run.mmes", "--max-evaluations", 300)
+    assert status in (2, 4), err
+    assert err.startswith("mmes: ")
+    assert err.count("\n") == 1
+    assert "\x1b" not in err

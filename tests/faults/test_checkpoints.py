@@ -412,14 +412,19 @@ def test_row14_no_pickle_on_the_way_in(saved):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("search/search/order", lambda a: a + 1_000_000),
-        ("search/search/order", lambda a: -1 - a),
-        ("search/search/order", lambda a: np.append(a[:-1], a[0])),
+        ("search/search/archive_order", lambda a: a + 1_000_000),
+        ("search/search/archive_order", lambda a: -1 - a),
+        ("search/search/archive_order", lambda a: np.append(a[:-1], a[0])),
         ("search/search/path", lambda a: a[:-1]),
-        ("search/search/archive", lambda a: a[:, :-1]),
+        ("search/search/archive_vectors", lambda a: a[:, :-1]),
         ("search/search/previous", lambda a: a[:0]),
-        ("search/search/stamps", lambda a: np.append(a, a)),
+        ("search/search/archive_stamps", lambda a: np.append(a, a)),
         ("search/search/mean", lambda a: a * np.nan),
+        ("search/best_x", lambda a: a * np.inf),
+        ("x0", lambda a: a * np.inf),
+        ("search/improvements", lambda a: a[:, :1]),
+        ("search/improvements", lambda a: a * np.inf),
+        ("history", lambda a: a[:, 1:]),
     ],
 )
 def test_row14_a_well_made_file_with_a_wrong_state_is_refused(saved, name, change):
@@ -446,6 +451,207 @@ def test_row14_no_strategy_takes_arrays_that_are_too_short(tmp_path, strategy):
         checkpoint.previous_path(path).unlink()
         with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
             mmes.resume(path, hostile.sphere, max_evaluations=400)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_row14_no_strategy_takes_numbers_that_are_none(tmp_path, strategy):
+    """Of every array and number of the state, whatever the strategy."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "max_evaluations": 300, "strategy": strategy}
+    mmes.minimize(hostile.sphere, *START, checkpoint=path, **options)
+    state, arrays = checkpoint.read(path)
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if not name.startswith("search/search/") or not array.size:
+            continue
+        for wrong in (np.nan, -np.inf) if array.dtype.kind == "f" else (-1, 10**9):
+            if name.endswith("stamps") or (name.endswith("previous") and wrong == -np.inf):
+                continue  # times of generations, values of an objective: they may be that
+            changed = array.copy()
+            changed.flat[-1] = wrong
+            rewrite(path, state, arrays | {name: changed})
+            with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+                mmes.resume(path, hostile.sphere, max_evaluations=400)
+    for name in state["search"]["search"]:
+        for wrong in (np.nan, np.inf, "1", None, [1]):
+            changed = state["search"]["search"] | {name: wrong}
+            rewrite(path, state | {"search": state["search"] | {"search": changed}}, arrays)
+            with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+                mmes.resume(path, hostile.sphere, max_evaluations=400)
+
+
+def rewrite(path, state, arrays):
+    """Write a checkpoint without one before it."""
+    checkpoint.write(path, state, arrays)
+    checkpoint.previous_path(path).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "option"),
+    [
+        (name, option.name)
+        for name, strategy in STRATEGIES.items()
+        for option in strategy.option_table()
+        if option.name in ("population_size", "archive_size", "directions")
+    ],
+)
+def test_row14_a_small_file_cannot_claim_a_large_state(tmp_path, strategy, option):
+    path = tmp_path / "run.mmes"
+    mmes.minimize(
+        hostile.sphere, *START, seed=5, max_evaluations=300, checkpoint=path, strategy=strategy
+    )
+    state, arrays = checkpoint.read(path)
+    for size in (2_000_000, 4 * 10**8, 10**9):
+        search = state["search"]
+        changed = search | {"options": search["options"] | {option: size}}
+        claims = {"search": changed, "options": state["options"] | {option: size}}
+        rewrite(path, state | claims, arrays)
+        with pytest.raises(mmes.CheckpointCorrupt, match=f"{option} is {size}, but"):
+            mmes.resume(path, hostile.sphere, max_evaluations=400)
+
+
+@pytest.mark.parametrize("value", [None, "words", -1, 2.5, [], {}, True, 10**30])
+def test_row14_an_entry_of_the_wrong_type_is_refused_or_does_no_harm(saved, value):
+    """Every entry of the state, however deep, replaced by something else."""
+    state, arrays = checkpoint.read(saved)
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    for place in places(state):
+        changed = json.loads(json.dumps(state))
+        inner = changed
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        rewrite(saved, changed, arrays)
+        try:
+            result = mmes.resume(saved, hostile.sphere, max_evaluations=320, time_limit=5)
+        except (CheckpointError, MemoryError):
+            continue
+        except (ValueError, mmes.EvaluationError):
+            # Limits that contradict each other, vectorized=True: possible, and said so.
+            assert place[0] == "limits"
+            continue
+        assert np.isfinite(result.x).all(), place
+
+
+def places(entries, path=()):
+    """Yield the keys that lead to each entry of nested dicts."""
+    for key, item in entries.items():
+        yield (*path, key)
+        if isinstance(item, dict):
+            yield from places(item, (*path, key))
+
+
+def test_row14_a_list_of_members_without_end_is_not_read(tmp_path):
+    """Hundreds of thousands of empty members: parsed, they would take a hundred times the file."""
+    path = tmp_path / "bad.mmes"
+    hostile_file(path, [], [(str(k), b"") for k in range(30_000)])
+    with pytest.raises(mmes.CheckpointCorrupt, match="list of members is too long"):
+        checkpoint.read(path)
+
+
+def test_row14_a_header_without_end_is_not_read(tmp_path):
+    hostile_file(tmp_path / "bad.mmes", [], [], state={"a": [[]] * 2_000_000})
+    with pytest.raises(mmes.CheckpointCorrupt, match=r"are larger than the file|too long"):
+        checkpoint.read(tmp_path / "bad.mmes")
+    with pytest.raises(CheckpointError, match="are the notes too long"):
+        checkpoint.write(tmp_path / "new.mmes", {"notes": "x" * 5_000_000}, {})
+
+
+# Names that are no files of ours, and other writers
+
+
+def test_row14_a_planted_link_is_not_followed(tmp_path):
+    path, victim = tmp_path / "run.mmes", tmp_path / "victim"
+    for plant in (os.symlink, os.link):
+        victim.write_text("precious")
+        plant(victim, checkpoint.partial_path(path))
+        checkpoint.write(path, {"n": 1}, {})
+        assert victim.read_text() == "precious"
+        assert not path.is_symlink()
+        assert checkpoint.read(path)[0] == {"n": 1}
+        assert not checkpoint.partial_path(path).exists()
+
+
+@pytest.mark.timeout(20)
+def test_row14_only_regular_files_are_read_and_written(tmp_path):
+    pipe = tmp_path / "pipe.mmes"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(mmes.CheckpointCorrupt, match="not a regular file"):
+            mmes.resume(path, hostile.sphere)
+    os.mkfifo(checkpoint.partial_path(tmp_path / "run.mmes"))
+    checkpoint.write(tmp_path / "run.mmes", {"n": 1}, {})
+    assert checkpoint.read(tmp_path / "run.mmes")[0] == {"n": 1}
+    link = tmp_path / "loop.mmes"
+    link.symlink_to(link)
+    with pytest.raises(mmes.CheckpointCorrupt, match="cannot be read"):
+        checkpoint.read_one(link)
+
+
+def test_row12_a_second_writer_never_touches_the_finished_file(tmp_path, monkeypatch):
+    """It opens the unfinished file, the owner finishes, and only then is the lock free."""
+    path = tmp_path / "run.mmes"
+    partial = checkpoint.partial_path(path)
+    lock = checkpoint._lock
+    met = []
+
+    def late(handle, name):
+        # Between the opening and the lock, the first writer gives the file its name.
+        if not met and name.exists() and name.stat().st_size:
+            met.append(name.read_bytes())
+            os.replace(name, path)
+        lock(handle, name)
+
+    checkpoint.write(path, {"n": 1}, {"x": np.arange(5.0)})
+    finished = path.read_bytes()
+    os.rename(path, partial)
+    monkeypatch.setattr(checkpoint, "_lock", late)
+    checkpoint.write(path, {"n": 2}, {})
+    assert met == [finished]
+    assert checkpoint.read(path)[0] == {"n": 2}
+    assert checkpoint.previous_path(path).read_bytes() == finished
+
+
+def test_row12_two_writers_of_one_file_are_told_apart(tmp_path):
+    path = tmp_path / "run.mmes"
+    with checkpoint._locked(checkpoint.partial_path(path)) as file:
+        file.write(b"unfinished")
+        with pytest.raises(CheckpointError, match="another process is writing"):
+            checkpoint.write(path, {"n": 1}, {})
+    checkpoint.write(path, {"n": 1}, {})
+
+
+def test_row12_a_second_signal_while_writing_leaves_nothing_behind(tmp_path, monkeypatch):
+    path = tmp_path / "run.mmes"
+    checkpoint.write(path, {"n": 1}, {})
+    replace = os.replace
+
+    def interrupted(source, target):
+        if str(source).endswith(".link"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(checkpoint.os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.write(path, {"n": 2}, {})
+    assert os.listdir(tmp_path) == ["run.mmes"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs Linux's /proc")
+def test_row12_a_resumed_run_lets_go_of_the_file_it_came_from(tmp_path):
+    """A map of a file that was replaced keeps its space on the disk for the whole run."""
+    path = tmp_path / "run.mmes"
+    box = (np.full(6, -5.0), np.full(6, 5.0))
+    options = {"seed": 5, "bounds": box, "scale": np.full(6, 2.0)}
+    mmes.minimize(hostile.sphere, np.ones(6), 0.5, checkpoint=path, max_evaluations=300, **options)
+    held = []
+
+    def look(progress):
+        held.append(str(path) in Path("/proc/self/maps").read_text())
+
+    mmes.resume(path, hostile.sphere, max_evaluations=400, callback=look)
+    assert held
+    assert not any(held)
 
 
 def test_row14_a_missing_entry_is_refused(saved):

@@ -14,6 +14,7 @@ from mmes.kernels import (
     SampleCall,
     ScaleCall,
     StepLaw,
+    choose_kernel,
 )
 from mmes.kernels.native import NativeKernel, simd_levels
 
@@ -174,3 +175,13 @@ def test_misfitting_arrays_are_refused() -> None:
         kernel.sample(call._replace(mean=np.zeros(5)))
     with pytest.raises(ValueError, match="neither a draw nor the mirror image"):
         kernel.sample(call._replace(mean=np.zeros(5), rows=np.array([0, 1, 2, 4])))
+
+
+def test_the_environment_may_choose_the_threads(monkeypatch):
+    """Where many runs share the cores, as in the laboratory."""
+    monkeypatch.setenv("MMES_THREADS", "3")
+    assert choose_kernel("native").threads == 3
+    assert choose_kernel("native", 2).threads == 2
+    monkeypatch.setenv("MMES_THREADS", "many")
+    with pytest.raises(ValueError, match="MMES_THREADS must be an integer >= 1, not 'many'"):
+        choose_kernel("native")

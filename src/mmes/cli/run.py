@@ -140,8 +140,15 @@ def resume(argv: list[str]) -> int:
     add_options(parser, "limits that may change", LIMITS)
     _add_common(parser)
     arguments = parser.parsed(argv)
-    state, _ = _checked(lambda: files.read(arguments.file))
+    state, arrays = _checked(lambda: files.read(arguments.file))
     target, problem_options = _noted_target(state, arguments.file, arguments.function)
+    best = arrays.get("search/best_x")
+    if best is None or problem_options.get("dimension", best.size) != best.size:
+        raise Mistake(
+            f"{arguments.file} cannot be used: its notes and its arrays do not fit together",
+            CHECKPOINT_UNUSABLE,
+        )
+    del arrays, best  # maps of the file, which is about to be replaced
     objective = load_target(target, problem_options)
     changes = chosen(arguments, RUN_OPTIONS)
     made = _checked(
@@ -157,8 +164,8 @@ def resume(argv: list[str]) -> int:
     made.notes = {"target": target, "problem_options": problem_options}
     if not arguments.quiet:
         say(
-            f"{arguments.file}: {target}, {state['evaluations']:,} evaluations in "
-            f"{state['generations']:,} generations so far"
+            f"{arguments.file}: {target}, {made.evaluations:,} evaluations in "
+            f"{made.generations:,} generations so far"
         )
     return _carry_out(made, arguments, target, arguments.checkpoint or arguments.file)
 
@@ -182,9 +189,14 @@ def _add_common(parser: Parser) -> None:
 
 def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[str, Any]:
     notes = state.get("notes", {})
-    noted = notes.get("target")
+    noted = notes.get("target") if isinstance(notes, dict) else None
+    options = notes.get("problem_options", {}) if noted is not None else {}
+    if not isinstance(noted, str | None) or not isinstance(options, dict):
+        raise Mistake(
+            f"{file} cannot be used: its notes are not those of 'mmes run'", CHECKPOINT_UNUSABLE
+        )
     if given is not None:
-        return given, notes.get("problem_options", {}) if given == noted else {}
+        return given, options if given == noted else {}
     if noted is None:
         raise Mistake(
             f"{file} was not written by 'mmes run', so the function must be named: "
@@ -196,7 +208,7 @@ def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[
             f"name the function again, since a checkpoint holds no code: "
             f"mmes resume {shlex.quote(file)} {shlex.quote(noted)}"
         )
-    return noted, notes["problem_options"]
+    return noted, options
 
 
 def _display(arguments: Any) -> Display | None:

@@ -37,4 +37,9 @@ def mistake_of(word: str, known: Iterable[str], kind: str) -> Mistake:
 
 def say(text: str) -> None:
     """Write a line for people, beside the output proper."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """Return a text without characters that command a terminal: a file may have brought them."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

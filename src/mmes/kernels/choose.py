@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,19 @@ def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
                 KernelWarning,
             )
         name = "native" if problem is None else "reference"
-    return KERNELS[name](threads)
+    return KERNELS[name](_from_environment() if threads is None else threads)
+
+
+def _from_environment() -> int | None:
+    """Return the threads that MMES_THREADS asks for, where many runs share the cores; or None."""
+    word = os.environ.get("MMES_THREADS", "")
+    if not word:
+        return None
+    if not word.isdecimal() or int(word) < 1:
+        raise ValueError(
+            f"the environment variable MMES_THREADS must be an integer >= 1, not {word!r}"
+        )
+    return int(word)
 
 
 def native_problem() -> str | None:

@@ -6,7 +6,7 @@ from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
-from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
+from mmes.strategies.mmes import MMES, RiemannianMMES
 from mmes.strategies.registry import STRATEGIES, get_strategy, named_strategy
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
@@ -20,7 +20,6 @@ __all__ = [
     "R1ES",
     "SDAES",
     "STRATEGIES",
-    "AdaptiveMMES",
     "AskTell",
     "FastCMA",
     "IsotropicES",

@@ -35,8 +35,10 @@ from mmes.strategies.recombination import (
     default_population_size,
     rank,
 )
+from mmes.strategies.record import LARGEST_COUNT, checked_scalar
 
 FAILURES_IN_A_ROW = 10
+_COUNTS = ("generation", "evaluations", "failed_evaluations")
 
 
 class AskTell:
@@ -325,6 +327,7 @@ class AskTell:
                 f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
             )
         arrays = state["arrays"]
+        cls._check_sizes(state)
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         # States of version 0.1.0 have no word for it.
         handling = {} if bounds is None else {"bounds_handling": "clip"}
@@ -337,17 +340,37 @@ class AskTell:
             made.box = type(made.box).from_arrays(arrays)
             made._mapped = made.box if made.box.apart else None
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        if state["generation"] and made._search.needs_start_value:
+            made._search.start(0.0)  # makes room for the values that are restored
         made._search.restore(state["search"], inner)
-        made.generation = state["generation"]
-        made.evaluations = state["evaluations"]
-        made.failed_evaluations = state["failed_evaluations"]
-        made._failures_in_a_row = state["failures_in_a_row"]
-        made._unbounded = state["unbounded"]
-        made._farthest = state["farthest"]
-        made._best_value = state["best_value"]
+        for name in _COUNTS:
+            setattr(made, name, checked_scalar(name, state[name], 0))
+        made._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
+        made._unbounded = state["unbounded"] is True
+        made._farthest = checked_scalar("farthest", state["farthest"], 0.0)
+        made._best_value = float(state["best_value"])
+        if math.isnan(made._best_value):
+            raise ValueError("best_value must be a number, not nan")
         if made._stagnation is not None:
             made._stagnation.restore(made.generation, arrays)
         return made
+
+    @classmethod
+    def _check_sizes(cls, state: dict[str, Any]) -> None:
+        """Refuse sizes that the rest of a state does not bear out, before memory is taken for them.
+
+        Candidates per generation show in the number of evaluations, stored directions in arrays.
+        """
+        generation, evaluations, _ = (checked_scalar(name, state[name], 0) for name in _COUNTS)
+        shown = max((max(a.shape, default=0) for a in state["arrays"].values()), default=0)
+        for option in cls.search_type.options:
+            value, most = state["options"].get(option.name), shown
+            if option.name == "population_size":
+                most = evaluations // generation if generation else LARGEST_COUNT
+            elif option.name not in ("archive_size", "directions"):
+                continue
+            if isinstance(value, int) and value > most:
+                raise ValueError(f"{option.name} is {value}, but the arrays are those of {most}")
 
     # Inner works
 

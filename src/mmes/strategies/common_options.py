@@ -65,7 +65,7 @@ COMMON_OPTIONS = (
         "threads",
         int,
         "Threads of the native kernel; no result depends on it.",
-        default_text="1, or all cores for large generations",
+        default_text="the variable MMES_THREADS; 1, or all cores for large generations",
         low=1,
     ),
 )

@@ -17,6 +17,9 @@ from mmes.kernels import Handle, Kernel
 
 Arrays = dict[str, NDArray[Any]]
 
+# Of generations and evaluations: far beyond what any run can reach, and safe in any arithmetic.
+LARGEST_COUNT = 2**53
+
 
 def scalars_of(record: Any) -> dict[str, Any]:
     """Return the numbers of a dataclass, those of dataclasses inside it under a prefix."""
@@ -52,7 +55,7 @@ def restore_into(record: Any, kernel: Kernel, scalars: dict[str, Any], arrays: A
                 _check_numbers(f"{prefix}{part}", array)
             value.restore(kernel, parts)
         elif isinstance(value, int | float):
-            put(_checked_scalar(name, scalars[name], value))
+            put(checked_scalar(name, scalars[name], value))
         elif value is not None:
             put(_checked_array(name, arrays[name], value, kernel))
         elif name in arrays:  # a vector that the options do not ask for: scales given by the user
@@ -69,7 +72,14 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield name, value, lambda new, name=field.name: setattr(record, name, new)
 
 
-def _checked_scalar(name: str, stored: Any, fresh: int | float) -> int | float:
+def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
+    """Return a stored number: finite, of the type of a fresh one, and not negative if that is int.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not.
+    """
     if isinstance(stored, bool) or not isinstance(
         stored, int if type(fresh) is int else float | int
     ):
@@ -77,6 +87,8 @@ def _checked_scalar(name: str, stored: Any, fresh: int | float) -> int | float:
     number = type(fresh)(stored)
     if number != number or abs(number) == np.inf:
         raise ValueError(f"{name} must be finite, not {stored!r}")
+    if isinstance(number, int) and not 0 <= number < LARGEST_COUNT:
+        raise ValueError(f"{name} must lie in 0..{LARGEST_COUNT - 1}, not {stored!r}")
     return number
 
 

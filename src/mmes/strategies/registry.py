@@ -12,26 +12,14 @@ from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
-from mmes.strategies.mmes import MMES, AdaptiveMMES
+from mmes.strategies.mmes import MMES
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
-    for strategy in (
-        MMES,
-        AdaptiveMMES,
-        CMAES,
-        SepCMA,
-        LMCMA,
-        LMMA,
-        RmES,
-        R1ES,
-        SDAES,
-        FastCMA,
-        IsotropicES,
-    )
+    for strategy in (MMES, CMAES, SepCMA, LMCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
 }
 
 
@@ -64,8 +52,8 @@ def get_strategy(strategy: Any) -> type[AskTell]:
 def named_strategy(strategy: Any) -> type[AskTell]:
     """Return the strategy of a name; never runs code of the user's.
 
-    Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" may be
-    there or not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+    Upper and lower case and hyphens are not distinguished, and a trailing "-es" may be there or
+    not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
     """
     if not isinstance(strategy, str):
         raise TypeError(
@@ -74,7 +62,7 @@ def named_strategy(strategy: Any) -> type[AskTell]:
         )
     table = {_plain(name): known for name, known in STRATEGIES.items()}
     plain = _plain(strategy)
-    for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
+    for spelling in (plain, plain + "es", plain.removesuffix("es")):
         if spelling in table:
             return table[spelling]
     raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}")

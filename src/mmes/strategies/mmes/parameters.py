@@ -40,6 +40,7 @@ OPTIONS = (
         default=4,
         symbol="l",
         low=1,
+        high=1000,
         choices=("m",),
     ),
     Option(
