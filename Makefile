@@ -6,7 +6,12 @@ NATIVE := $(wildcard native/*.cpp native/*.hpp native/*/*.cpp native/*/*.hpp)
 # An editable install knows the packages of the day it was made.
 PACKAGES := $(shell find src -name __init__.py)
 
-.PHONY: demo test test-all lint bench reproduce clean
+# The packages that adapters need, for their tests and the documentation; not for `make demo` and `make test`.
+# PyTorch by its version: the tests need no GPU, and the newest build may bring gigabytes for one.
+EXTRAS := torch jax optuna coco ray docs
+TORCH ?= torch==2.13.0
+
+.PHONY: install demo test test-all test-extras lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -16,7 +21,13 @@ $(BIN)/python:
 # The tools first, so that the package builds without a second, isolated build environment.
 $(VENV)/.tools: pyproject.toml | $(BIN)/python
 	$(BIN)/python tools/dev_requirements.py > $(VENV)/dev-requirements.txt
-	$(BIN)/python -m pip install --quiet -r $(VENV)/dev-requirements.txt
+	$(BIN)/python -m pip install --quiet -r $(VENV)/dev-requirements.txt -c requirements.lock
+	touch $@
+
+$(VENV)/.extras: pyproject.toml | $(VENV)/.tools
+	$(BIN)/python tools/dev_requirements.py $(EXTRAS) > $(VENV)/extras-requirements.txt
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet -r $(VENV)/extras-requirements.txt -c requirements.lock
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.tools CMakeLists.txt $(NATIVE) $(PACKAGES)
@@ -24,11 +35,17 @@ $(VENV)/.installed: $(VENV)/.tools CMakeLists.txt $(NATIVE) $(PACKAGES)
 		-C cmake.define.MMES_WERROR=ON -e .
 	touch $@
 
+install: $(VENV)/.installed
+
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow"
+
+# Adapters with the real packages, replicas, and every code block of the documentation.
+test-extras: $(VENV)/.installed $(VENV)/.extras
+	$(BIN)/python -m pytest -m "not slow" tests/integrations $(wildcard tests/replicas) tests/test_docs.py tests/test_code_of_docs.py
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
@@ -39,6 +56,23 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/validate-pyproject pyproject.toml
+
+# The site, without network: build/docs/html/index.html. The gallery's examples run on the way.
+docs: $(VENV)/.installed $(VENV)/.extras
+	$(BIN)/python -m sphinx -W -n --keep-going -b html docs build/docs/html
+
+# Every example of a docstring, and every code block of the pages.
+docs-test: $(VENV)/.installed $(VENV)/.extras
+	$(BIN)/python -m sphinx -W -n --keep-going -b doctest -D sphinx_gallery_conf.plot_gallery=0 docs build/docs/doctest
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_code_of_docs.py
+
+# The versions that were tested together, a week old at least; `make` installs these.
+lock: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-header \
+		--no-annotate --constraint packaging/pins.txt --upgrade \
+		--exclude-newer "$$(date -u -d '7 days ago' +%Y-%m-%dT00:00:00Z)" -o requirements.lock
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-
-PROGRAM = """
-import numpy as np, mmes, sys
-from mmes import problems
-from mmes.kernels import native_problem
-assert native_problem() is None, native_problem()
-assert "site-packages" in mmes.__file__, mmes.__file__
-r = mmes.minimize(problems.get("cigar", dimension=100), np.ones(100), 1.0, vectorized=True,
-                  target=1e-8, seed=1)
-assert r.success and r.kernel.startswith("native"), r
-assert problems.get("lsgo2013/f7")(np.zeros(1000)) > 0
-assert not {"scipy", "matplotlib", "polars"} & set(sys.modules)
-print("works", r.nfev)
-"""
+PROGRAM = ROOT / "tests" / "wheel_program.py"
 
 
 @pytest.mark.slow
@@ -31,6 +20,11 @@ def test_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
     subprocess.run([*build, str(ROOT)], check=True, capture_output=True, cwd=tmp_path)
     (wheel,) = tmp_path.glob("mmes-*.whl")
+    _check_long_description(wheel)
+    if sys.version_info >= (3, 12):
+        assert "-cp312-abi3-" in wheel.name
+        audit = [sys.executable, "-m", "abi3audit", "--strict", str(wheel)]
+        subprocess.run(audit, check=True, capture_output=True)
     empty = tmp_path / "empty"
     venv.create(empty, with_pip=True)
     python = empty / "bin" / "python"
@@ -39,7 +33,17 @@ def test_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     done = subprocess.run(
-        [str(python), "-c", PROGRAM], check=False, capture_output=True, text=True, cwd=elsewhere
+        [str(python), str(PROGRAM)], check=False, capture_output=True, text=True, cwd=elsewhere
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("works")
+
+
+def _check_long_description(wheel: Path) -> None:
+    """Links of the long description work where there is no repository around it."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode()
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(targets) > 5
+    assert all(target.startswith(("https://", "#")) for target in targets), targets

@@ -1,8 +1,12 @@
-"""Print the requirements of the `dev` extra, one a line, with extras of this package unfolded."""
+"""Print the requirements of extras, one per line: python tools/dev_requirements.py [EXTRA ...].
+
+Without names: of `dev`. Extras of this package within them are unfolded.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -18,5 +22,7 @@ def unfold(extra: str, extras: dict[str, list[str]]) -> list[str]:
 
 
 project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
-for line in [*project["dependencies"], *unfold("dev", project["optional-dependencies"])]:
+extras = project["optional-dependencies"]
+wanted = [line for name in sys.argv[1:] or ["dev"] for line in unfold(name, extras)]
+for line in dict.fromkeys([*project["dependencies"], *wanted]):
     print(line)

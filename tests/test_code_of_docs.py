@@ -1,0 +1,70 @@
+"""Every Python block of the README and of the documentation runs.
+
+The blocks of a page run one after the other, in one namespace and an empty folder. What a page
+takes for granted stands in a comment ``<!-- run first ... -->`` of the page itself, which readers
+do not see. Budgets are cut, so that the pages may speak of real ones.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmes
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PIECES = re.compile(r"<!-- run first\n(.*?)-->|^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+AT_MOST = 2000  # evaluations
+# Packages that only the lane with all extras has.
+HEAVY = ("torch", "jax", "optuna", "cocoex", "ray", "nevergrad")
+
+
+def pieces(page: Path) -> list[str]:
+    words = page.read_text()
+    found = []
+    for match in PIECES.finditer(words):
+        line = words.count("\n", 0, match.start()) + 1
+        found.append("\n" * line + (match.group(1) or match.group(2)))
+    return found
+
+
+def with_code() -> list[Path]:
+    return [
+        page for page in PAGES if "```python" in page.read_text() and "generated" not in str(page)
+    ]
+
+
+@pytest.fixture
+def cut_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = {name: getattr(mmes, name) for name in ("minimize", "resume")}
+
+    def cut(name: str) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            given = options.get("max_evaluations") or AT_MOST
+            return real[name](*arguments, **options | {"max_evaluations": min(given, AT_MOST)})
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(mmes, name, cut(name))
+
+
+@pytest.mark.usefixtures("cut_budgets")
+@pytest.mark.parametrize("page", with_code(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    space: dict[str, Any] = {"__name__": "__main__"}
+    for code in pieces(page):
+        needed = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)) & set(HEAVY)
+        needed |= set(re.findall(r"mmes\.integrations\.(torch|jax|optuna)", code))
+        if any(importlib.util.find_spec(name) is None for name in needed):
+            pytest.skip(f"needs {', '.join(sorted(needed))}")
+        exec(compile(code, str(page), "exec"), space)

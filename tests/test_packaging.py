@@ -1,0 +1,92 @@
+"""What is said about the package in several places is the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmes
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+PLACEHOLDER = "https://example.invalid/mmes"
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def test_one_version_everywhere() -> None:
+    version = PROJECT["version"]
+    assert mmes.__version__ == version
+    assert re.search(r"^version: (.*)$", text("CITATION.cff"), re.M).group(1) == version  # type: ignore[union-attr]
+    assert f'version: "{version}"' in text("packaging/recipe.yaml")
+    assert f"## {version}" in text("CHANGELOG.md")
+
+
+def test_addresses_that_are_still_placeholders() -> None:
+    # When the project has a home: put its address into these places, and this test goes.
+    assert {name: url.startswith(PLACEHOLDER) for name, url in PROJECT["urls"].items()} == {
+        "Homepage": True,
+        "Documentation": True,
+        "Source": True,
+        "Issues": True,
+        "Changelog": True,
+    }
+    assert text("pyproject.toml").count(PLACEHOLDER) == 6  # and the links of the long description
+    assert text("packaging/recipe.yaml").count(PLACEHOLDER) == 1
+
+
+def test_every_notice_is_among_the_licence_files() -> None:
+    notices = [file.relative_to(ROOT) for file in (ROOT / "src").rglob("NOTICE*")]
+    assert len(notices) >= 4
+    patterns = PROJECT["license-files"]
+    for notice in notices:
+        assert any(fnmatch(str(notice), pattern) for pattern in patterns), notice
+
+
+def test_links_of_the_long_description_leave_the_repository() -> None:
+    setting = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    words = text("README.md")
+    for rule in setting["substitutions"]:
+        words = re.sub(rule["pattern"], rule["replacement"], words)
+    targets = re.findall(r"\]\(([^)]+)\)", words)
+    assert len(targets) > 5
+    assert all(target.startswith(("https://", "#")) for target in targets)
+
+
+def test_all_extras_but_the_heavy_ones() -> None:
+    (everything,) = PROJECT["optional-dependencies"]["all"]
+    assert not {"torch", "jax", "ray"} & set(re.split(r"[\[\],]", everything))
+
+
+def test_what_is_tested_before_a_wheel_is_published_exists() -> None:
+    for command in PYPROJECT["tool"]["cibuildwheel"]["test-command"]:
+        for place in re.findall(r"\{project\}/(\S+)", command):
+            assert (ROOT / place).exists(), place
+
+
+def test_the_lock_has_every_requirement() -> None:
+    locked = {name.lower() for name in re.findall(r"^([\w.-]+)==", text("requirements.lock"), re.M)}
+    asked = [*PROJECT["dependencies"]]
+    for requirements in PROJECT["optional-dependencies"].values():
+        asked += requirements
+    names = {re.match(r"[\w.-]+", line).group().lower() for line in asked}  # type: ignore[union-attr]
+    missing = {name.replace("_", "-") for name in names} - locked - {"mmes"}
+    assert not missing, "make lock"
+
+
+@pytest.mark.parametrize("name", ["ci.yml", "wheels.yml"])
+def test_the_workflows_are_yaml(name: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load(text(f".github/workflows/{name}"))["jobs"]
+    assert all(step for job in jobs.values() for step in job["steps"])
+    for target in re.findall(r"run: make (.*)$", text(f".github/workflows/{name}"), re.M):
+        for word in target.split():
+            assert re.search(rf"^{word}:", text("Makefile"), re.M), word
