@@ -1,11 +1,15 @@
 """What asking and telling costs, as a fraction of drawing the normals alone in numpy.
 
-    python benchmarks/ask_tell.py [--dimensions 1000 10000 100000 1000000] [--seconds 1.0]
+    python benchmarks/ask_tell.py [--dimensions 1000 10000 100000 1000000] [--seconds 0.5]
 
-For every dimension and kernel: the time of ask + tell an evaluation, divided by the time that
-numpy's ``standard_normal((lambda, n))`` takes an evaluation on one thread, both measured in turns
-in this run. The peak memory is that of a process of its own. The objective is free (a table of
-random values), so nothing of it is counted.
+For every dimension and kernel: the time of ask + tell per generation, divided by the time that
+numpy's ``standard_normal((lambda, n))`` takes on one thread. Both are called in turns, so that
+caches are as cold as an objective leaves them and a busy machine slows both alike; the fraction is
+the median of seven repetitions, each of which compares the medians of its calls. One thread is
+measured in processor time, several in wall-clock time. The archive is full: empty slots would cost
+nothing. It gives way to `--memory`, and the number of directions is printed. The peak memory is
+that of a process of its own. The objective is free (a table of random values), so nothing of it is
+counted.
 """
 
 from __future__ import annotations
@@ -20,57 +24,81 @@ from collections.abc import Callable
 import numpy as np
 
 import mmes
-from mmes.kernels.native import simd_levels
+from mmes.kernels.native import NativeKernel, simd_levels
+
+REPETITIONS = 7
 
 
 class Turns:
-    """Times two things in turns, so that a busy machine slows both alike; reports the medians."""
+    """Times two things in turns."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, clock: Callable[[], float]):
         self.seconds = seconds
+        self.clock = clock
 
     def ratio(
         self, measured: Callable[[], None], baseline: Callable[[], None]
-    ) -> tuple[float, float]:
-        """Return the ratio of the medians and the seconds of one measured call."""
-        times: tuple[list[float], list[float]] = ([], [])
+    ) -> tuple[list[float], float]:
+        """Return the ratio of each repetition, sorted, and the seconds of one measured call."""
         measured(), baseline()
+        ratios, seconds = [], []
+        for _ in range(REPETITIONS):
+            a, b = self._medians(measured, baseline)
+            ratios.append(a / b)
+            seconds.append(a)
+        return sorted(ratios), float(np.median(seconds))
+
+    def _medians(self, *calls: Callable[[], None]) -> list[float]:
+        taken: list[list[float]] = [[] for _ in calls]
         end = time.perf_counter() + self.seconds
-        while time.perf_counter() < end or len(times[0]) < 5:
-            for call, taken in zip((measured, baseline), times, strict=True):
-                began = time.perf_counter()
+        while time.perf_counter() < end or len(taken[0]) < 3:
+            for call, times in zip(calls, taken, strict=True):
+                began = self.clock()
                 call()
-                taken.append(time.perf_counter() - began)
-        a, b = (float(np.median(taken)) for taken in times)
-        return a / b, a
+                times.append(self.clock() - began)
+        return [float(np.median(times)) for times in taken]
 
 
-def filled_optimizer(n: int, generations: int, **options) -> tuple[mmes.MMES, Callable[[], None]]:
-    """Return MMES with some directions stored, and a call that does one generation."""
-    es = mmes.MMES(np.zeros(n), 1.0, seed=1, stagnation_window="off", damping=1e6, **options)
+def filled_optimizer(
+    n: int, strategy: str = "mmes", **options
+) -> tuple[mmes.MMES, Callable[[], None]]:
+    """Return MMES with a full archive, and a call that does one generation."""
+    made = mmes.strategies.STRATEGIES[strategy]
+    es = made(np.zeros(n), 1.0, seed=1, stagnation_window="off", damping=1e6, **options)
+    archive = es._search.state.archive
+    rows = archive.vectors.shape[0]
+    # As many steps of random directions as there are slots, in the order of their age.
+    NativeKernel().fill_normals(archive.vectors, 1.0, 1, 7)
+    archive.order = np.arange(rows)
+    archive.stamps[:] = np.arange(rows) - rows
     values = np.random.default_rng(1).standard_normal((64, es.population_size + 1))
 
     def generation() -> None:
         rows = es.ask().shape[0]
         es.tell(values[es.generation % 64, :rows])
 
-    for _ in range(generations):
+    for _ in range(5):
         generation()
     return es, generation
 
 
-def measure(n: int, seconds: float, connection, **options) -> None:
+def measure(n: int, seconds: float, memory: float, connection, **options) -> None:
     """Measure one case; runs in a process of its own, so that the peak memory is its own."""
-    full = 2 * int(np.ceil(np.sqrt(n)))
-    es, generation = filled_optimizer(n, min(full, 200), **options)
+    if "kernel" not in options:
+        fitting = int(memory * 2**30) // (4 * n)
+        options["archive_size"] = min(2 * int(np.ceil(np.sqrt(n))), fitting)
+    es, generation = filled_optimizer(n, **options)
     lam = es.population_size
     normal = np.random.default_rng(0)
-    ratio, taken = Turns(seconds).ratio(generation, lambda: normal.standard_normal((lam, n)))
+    clock = time.thread_time if options.get("threads", 1) == 1 else time.perf_counter
+    ratios, taken = Turns(seconds, clock).ratio(
+        generation, lambda: normal.standard_normal((lam, n))
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    connection.send((ratio, taken / lam, lam, peak))
+    connection.send((ratios, taken, lam, es.parameters.archive_size, peak))
 
 
-def measure_pypop7(n: int, seconds: float, connection) -> None:
+def measure_pypop7(n: int, seconds: float, memory: float, connection) -> None:
     """The only other MMES in Python, one generation at a time, where it is installed."""
     try:
         from pypop7.optimizers.es.mmes import MMES
@@ -100,8 +128,10 @@ def measure_pypop7(n: int, seconds: float, connection) -> None:
         es._n_generations += 1
 
     lam = es.n_individuals
-    ratio, taken = Turns(seconds).ratio(generation, lambda: normal.standard_normal((lam, n)))
-    connection.send((ratio, taken / lam, lam, 0))
+    ratios, taken = Turns(seconds, time.thread_time).ratio(
+        generation, lambda: normal.standard_normal((lam, n))
+    )
+    connection.send((ratios, taken, lam, es.m, 0))
 
 
 def in_a_process(target, *arguments, **options):
@@ -122,31 +152,36 @@ def in_a_process(target, *arguments, **options):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dimensions", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each measurement")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each repetition")
+    parser.add_argument("--memory", type=float, default=2.0, help="GiB for the archive at most")
+    parser.add_argument("--quick", action="store_true", help="one thread of the native kernel only")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     print(f"SIMD levels: {', '.join(simd_levels())}; {cores} cores")
-    titles = f"{'fraction of':>12}{'us/eval':>10}{'peak memory':>13}"
-    print(f"{'n':>9} {'lambda':>7}  {'kernel':<26}{titles}")
-    print(f"{'':>9} {'':>7}  {'':<26}{'numpy normals':>13}")
+    titles = f"{'fraction of':>14}{'lowest, highest':>18}{'us/gen':>10}{'peak memory':>13}"
+    print(f"{'n':>9} {'lambda':>7} {'m':>6}  {'kernel':<26}{titles}")
+    print(f"{'':>9} {'':>7} {'':>6}  {'':<26}{'numpy normals':>14}")
     for n in arguments.dimensions:
         cases = [
             ("native, 1 thread", measure, {"threads": 1}),
-            (f"native, {cores} threads", measure, {"threads": cores}),
             ("native, adaptive scaling", measure, {"threads": 1, "scaling": "adaptive"}),
         ]
-        if n <= 10**5:  # the reference takes minutes beyond, and says nothing new
+        if not arguments.quick:
+            cases.append((f"native, {cores} threads", measure, {"threads": cores}))
+        if not arguments.quick and n <= 10**5:  # they take minutes beyond, and say nothing new
             cases.append(("reference (numpy)", measure, {"kernel": "reference"}))
             cases.append(("pypop7's MMES", measure_pypop7, {}))
         for name, target, options in cases:
-            found = in_a_process(target, n, arguments.seconds, **options)
+            found = in_a_process(target, n, arguments.seconds, arguments.memory, **options)
             if found is None:
-                print(f"{n:>9} {'':>7}  {name:<26}{'not installed or failed':>24}")
+                print(f"{n:>9} {'':>7} {'':>6}  {name:<26}{'not installed or failed':>24}")
                 continue
-            ratio, each, lam, peak = found
+            ratios, taken, lam, m, peak = found
+            middle, spread = ratios[len(ratios) // 2], f"{ratios[0]:.3f}, {ratios[-1]:.3f}"
             memory = f"{peak / 2**20:>9,.0f} MiB" if peak else ""
             print(
-                f"{n:>9} {lam:>7}  {name:<26}{ratio:>12.3f}{1e6 * each:>10.2f}{memory:>13}",
+                f"{n:>9} {lam:>7} {m:>6}  {name:<26}{middle:>14.3f}{spread:>18}"
+                f"{1e6 * taken:>10.1f}{memory:>13}",
                 flush=True,
             )
 

@@ -10,18 +10,18 @@ namespace mmes::MMES_LEVEL {
 namespace {
 
 void words(std::uint32_t* out, std::size_t count, Address at) {
-    alignas(64) std::uint32_t tile[kChunk];
-    for (std::size_t begin = 0; begin < count; begin += kChunk) {
-        philox_chunks(tile, begin / kChunk, begin / kChunk + 1, at);
-        for (std::size_t i = 0; i < kChunk && begin + i < count; ++i) out[begin + i] = tile[i];
+    alignas(64) std::uint32_t block[kBlock];
+    for (std::size_t begin = 0; begin < count; begin += kBlock) {
+        philox_chunks(block, begin / kChunk, (begin + kBlock) / kChunk, at);
+        for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
     }
 }
 
 void normals(float* out, std::size_t count, Address at) {
-    alignas(64) float tile[kChunk];
-    for (std::size_t begin = 0; begin < count; begin += kChunk) {
-        fill_noise(tile, begin, kChunk, Noise::normal, at);
-        for (std::size_t i = 0; i < kChunk && begin + i < count; ++i) out[begin + i] = tile[i];
+    alignas(64) float block[kBlock];
+    for (std::size_t begin = 0; begin < count; begin += kBlock) {
+        fill_noise(block, begin, kBlock, Noise::normal, at);
+        for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
     }
 }
 

@@ -13,7 +13,9 @@ namespace mmes {
 // 16 (k / 64) + k % 16, which lets one SIMD lane work on one block. Must agree with randomness.py.
 constexpr std::size_t kLanes = 16;
 constexpr std::size_t kChunk = 64;
-// Coordinates a kernel works on at a time: small enough for the first-level cache, a multiple of kChunk.
+// Coordinates of one draw that are made at a time: two chunks, which SIMD registers hold between them.
+constexpr std::size_t kBlock = 2 * kChunk;
+// Coordinates a kernel works on at a time: small enough for the first-level cache, a multiple of kBlock.
 constexpr std::size_t kTile = 1024;
 
 enum class Noise : int { normal = 0, student = 1, rademacher = 2 };

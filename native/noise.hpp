@@ -4,7 +4,7 @@
 // ranges; errors stay below 2e-7 relative, i.e. float32 rounding. Must agree with randomness.py.
 #pragma once
 
-#include "philox.hpp"
+#include "normals.hpp"
 
 namespace mmes::MMES_LEVEL {
 
@@ -109,21 +109,29 @@ static inline void signs_from_words(float* out, const std::uint32_t* words, std:
         out[i] = __builtin_bit_cast(float, 0x3F800000u | (words[i] & 0x80000000u));
 }
 
-// Fills z (room for kTile) with the noise of the coordinates from `begin` (a multiple of kChunk) on.
+// Fills z with the noise of the coordinates from `begin` on. Whole blocks are written, so that z has room for a multiple of
+// kBlock; `begin` is one too, and z is aligned to 64 bytes.
 static inline void fill_noise(float* z, std::size_t begin, std::size_t count, Noise noise, Address at) {
-    alignas(64) std::uint32_t words[kTile];
-    const std::size_t first = begin / kChunk, last = first + (count + kChunk - 1) / kChunk;
-    const std::size_t padded = (last - first) * kChunk;
-    philox_chunks(words, first, last, at);
+#if defined(__AVX2__)
     if (noise == Noise::normal) {
-        normals_from_words(z, words, padded);
-    } else if (noise == Noise::rademacher) {
-        signs_from_words(z, words, padded);
-    } else {
-        alignas(64) std::uint32_t angles[kTile];
-        at.stream = kIsotropicAngle;
-        philox_chunks(angles, first, last, at);
-        student_from_words(z, words, angles, padded);
+        const Philox stream(at);
+        for (std::size_t i = 0; i < count; i += kBlock) normal_chunks(z + i, (begin + i) / kChunk, stream);
+        return;
+    }
+#endif
+    for (std::size_t i = 0; i < count; i += kBlock) {
+        alignas(64) std::uint32_t words[kBlock];
+        const std::size_t first = (begin + i) / kChunk, last = first + kBlock / kChunk;
+        philox_chunks(words, first, last, at);
+        if (noise == Noise::normal) {
+            normals_from_words(z + i, words, kBlock);
+        } else if (noise == Noise::rademacher) {
+            signs_from_words(z + i, words, kBlock);
+        } else {
+            alignas(64) std::uint32_t angles[kBlock];
+            philox_chunks(angles, first, last, {at.seed, kIsotropicAngle, at.generation, at.candidate});
+            student_from_words(z + i, words, angles, kBlock);
+        }
     }
 }
 

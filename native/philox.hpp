@@ -3,9 +3,12 @@
 
 #include "kernels.hpp"
 
-#if defined(__AVX512F__) || defined(__AVX2__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+// Functions on SIMD registers must be inlined: their arguments would go through memory otherwise.
+#define MMES_INLINE static inline __attribute__((always_inline))
 
 namespace mmes::MMES_LEVEL {
 
@@ -13,101 +16,116 @@ constexpr std::uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
 constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
 constexpr int kRounds = 10;
 
-// A SIMD vector of 64-bit lanes, each holding one 32-bit word in its lower half: the widening multiply reads just that
-// half, so the upper half may hold rubbish between the rounds.
+// A SIMD register holds kWidth numbers of 32 bits. `Longs` hold one 32-bit word in the lower half of each lane: the
+// widening multiply reads just that half, so the upper half may hold rubbish between the rounds.
 #if defined(__AVX512F__)
-struct Wide {
-    static constexpr int lanes = 8;
-    __m512i v;
-    static Wide spread(std::uint32_t a) { return {_mm512_set1_epi64(a)}; }
-    // The blocks first, first + 2, first + 4, ...
-    static Wide every_other(std::uint32_t first) {
-        return {_mm512_add_epi64(_mm512_set1_epi64(first), _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0))};
-    }
-    static Wide multiply(Wide a, Wide b) { return {_mm512_mul_epu32(a.v, b.v)}; }
-    static Wide high(Wide a) { return {_mm512_srli_epi64(a.v, 32)}; }
-    static Wide xor3(Wide a, Wide b, Wide c) { return {_mm512_ternarylogic_epi64(a.v, b.v, c.v, 0x96)}; }
-    static void store_interleaved(std::uint32_t* out, Wide even, Wide odd) {
-        _mm512_storeu_si512(out, _mm512_mask_blend_epi32(0xAAAA, even.v, _mm512_slli_epi64(odd.v, 32)));
-    }
-};
+constexpr int kWidth = 16;
 #elif defined(__AVX2__)
-struct Wide {
-    static constexpr int lanes = 4;
-    __m256i v;
-    static Wide spread(std::uint32_t a) { return {_mm256_set1_epi64x(a)}; }
-    static Wide every_other(std::uint32_t first) {
-        return {_mm256_add_epi64(_mm256_set1_epi64x(first), _mm256_set_epi64x(6, 4, 2, 0))};
-    }
-    static Wide multiply(Wide a, Wide b) { return {_mm256_mul_epu32(a.v, b.v)}; }
-    static Wide high(Wide a) { return {_mm256_srli_epi64(a.v, 32)}; }
-    static Wide xor3(Wide a, Wide b, Wide c) { return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), c.v)}; }
-    static void store_interleaved(std::uint32_t* out, Wide even, Wide odd) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
-                            _mm256_blend_epi32(even.v, _mm256_slli_epi64(odd.v, 32), 0xAA));
-    }
-};
+constexpr int kWidth = 8;
 #else
-struct Wide {  // plain loops, which compilers turn into the widening multiply of SSE2 or NEON
-    static constexpr int lanes = 8;
-    std::uint64_t v[lanes];
-    template <class F>
-    static Wide make(F f) {
-        Wide r;
-        for (int i = 0; i < lanes; ++i) r.v[i] = f(i);
-        return r;
-    }
-    static Wide spread(std::uint32_t a) {
-        return make([=](int) { return std::uint64_t{a}; });
-    }
-    static Wide every_other(std::uint32_t first) {
-        return make([=](int i) { return std::uint64_t{first + 2u * static_cast<std::uint32_t>(i)}; });
-    }
-    static Wide multiply(const Wide& a, const Wide& b) {
-        return make([&](int i) { return (a.v[i] & 0xFFFFFFFFu) * (b.v[i] & 0xFFFFFFFFu); });
-    }
-    static Wide high(const Wide& a) {
-        return make([&](int i) { return a.v[i] >> 32; });
-    }
-    static Wide xor3(const Wide& a, const Wide& b, const Wide& c) {
-        return make([&](int i) { return a.v[i] ^ b.v[i] ^ c.v[i]; });
-    }
-    static void store_interleaved(std::uint32_t* out, const Wide& even, const Wide& odd) {
-        for (int i = 0; i < lanes; ++i) {
-            out[2 * i] = static_cast<std::uint32_t>(even.v[i]);
-            out[2 * i + 1] = static_cast<std::uint32_t>(odd.v[i]);
-        }
-    }
-};
+constexpr int kWidth = 4;
+#endif
+using Words = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+using Longs = std::uint64_t __attribute__((vector_size(4 * kWidth)));
+
+#if defined(__AVX512F__)
+MMES_INLINE Longs product(Longs a, Longs b) { return (Longs)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+MMES_INLINE Longs xor3(Longs a, Longs b, Longs c) {
+    return (Longs)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
+}
+MMES_INLINE Words interleaved(Longs even, Longs odd) {
+    return (Words)_mm512_mask_blend_epi32(0xAAAA, (__m512i)even, (__m512i)(odd << 32));
+}
+#else
+#if defined(__AVX2__)
+MMES_INLINE Longs product(Longs a, Longs b) { return (Longs)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+#elif defined(__x86_64__)
+MMES_INLINE Longs product(Longs a, Longs b) { return (Longs)_mm_mul_epu32((__m128i)a, (__m128i)b); }
+#else
+MMES_INLINE Longs product(Longs a, Longs b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
+#endif
+MMES_INLINE Longs xor3(Longs a, Longs b, Longs c) { return a ^ b ^ c; }
+MMES_INLINE Words interleaved(Longs even, Longs odd) { return (Words)((even & 0xFFFFFFFFu) | (odd << 32)); }
 #endif
 
-// Writes the chunks [first, last) of the sequence at `at`: 64 words each, laid out as kernels.hpp says.
-static inline void philox_chunks(std::uint32_t* out, std::size_t first, std::size_t last, Address at) {
-    const Wide multiplier0 = Wide::spread(kMultiplier0), multiplier1 = Wide::spread(kMultiplier1);
-    const Wide candidate = Wide::spread(at.candidate), generation = Wide::spread(at.generation);
-    const Wide stream = Wide::spread(at.stream);
-    constexpr int group = 2 * Wide::lanes;  // blocks worked on at a time: the even and the odd ones
-    for (std::size_t chunk = first; chunk < last; ++chunk, out += kChunk) {
-        for (int part = 0; part < static_cast<int>(kLanes); part += group) {
-            const std::uint32_t block = static_cast<std::uint32_t>(kLanes * chunk) + static_cast<std::uint32_t>(part);
-            Wide a0 = Wide::every_other(block), a1 = candidate, a2 = generation, a3 = stream;
-            Wide b0 = Wide::every_other(block + 1), b1 = candidate, b2 = generation, b3 = stream;
-            std::uint32_t key0 = static_cast<std::uint32_t>(at.seed), key1 = static_cast<std::uint32_t>(at.seed >> 32);
-            for (int round = 0; round < kRounds; ++round, key0 += kWeyl0, key1 += kWeyl1) {
-                const Wide k0 = Wide::spread(key0), k1 = Wide::spread(key1);
-                const Wide p0 = Wide::multiply(a0, multiplier0), p1 = Wide::multiply(a2, multiplier1);
-                const Wide q0 = Wide::multiply(b0, multiplier0), q1 = Wide::multiply(b2, multiplier1);
-                a0 = Wide::xor3(Wide::high(p1), a1, k0), a1 = p1;
-                a2 = Wide::xor3(Wide::high(p0), a3, k1), a3 = p0;
-                b0 = Wide::xor3(Wide::high(q1), b1, k0), b1 = q1;
-                b2 = Wide::xor3(Wide::high(q0), b3, k1), b3 = q0;
+// The sequence of words at an address, any part of it at a time.
+class Philox {
+  public:
+    // Blocks that are worked on at a time: each waits for its multiplications, so that several must be under way.
+    static constexpr int kGroups = 2;
+    static constexpr int kBlocks = kGroups * kWidth;
+
+    explicit Philox(Address at) {
+        std::uint32_t k0 = static_cast<std::uint32_t>(at.seed), k1 = static_cast<std::uint32_t>(at.seed >> 32);
+        for (int round = 0; round < kRounds; ++round, k0 += kWeyl0, k1 += kWeyl1) key0_[round] = k0, key1_[round] = k1;
+        // In the first two rounds half of the work is the same for all blocks, which differ in one counter alone.
+        const std::uint64_t p1 = std::uint64_t{at.generation} * kMultiplier1;
+        const std::uint64_t p0 = ((p1 >> 32) ^ at.candidate ^ key0_[0]) * kMultiplier0;
+        first2_ = at.stream ^ key1_[0];
+        second0_ = (p1 & 0xFFFFFFFFu) ^ key0_[1];
+        second2_ = (p0 >> 32) ^ key1_[1];
+        second3_ = p0;
+    }
+
+    // out[g][j]: word j of the blocks first + kWidth g, first + kWidth g + 1, ...
+    __attribute__((always_inline)) void words(Words (&out)[kGroups][4], std::uint32_t first) const {
+        const Longs multiplier0 = Longs{} + kMultiplier0, multiplier1 = Longs{} + kMultiplier1;
+        Longs even;
+        for (int i = 0; i < kWidth / 2; ++i) even[i] = 2 * static_cast<std::uint64_t>(i);
+        constexpr int registers = 2 * kGroups;  // the even and the odd blocks of each group
+        Longs c0[registers], c1[registers], c2[registers], c3[registers];
+#pragma GCC unroll 4
+        for (int g = 0; g < registers; ++g) {
+            const std::uint32_t block = first + static_cast<std::uint32_t>(kWidth * (g / 2) + g % 2);
+            const Longs p0 = product(even + block, multiplier0);
+            const Longs p1 = product((p0 >> 32) ^ first2_, multiplier1);
+            c0[g] = (p1 >> 32) ^ second0_, c1[g] = p1;
+            c2[g] = p0 ^ second2_, c3[g] = Longs{} + second3_;
+        }
+#pragma GCC unroll 10
+        for (int round = 2; round < kRounds; ++round) {
+            const Longs k0 = Longs{} + key0_[round], k1 = Longs{} + key1_[round];
+#pragma GCC unroll 4
+            for (int g = 0; g < registers; ++g) {
+                const Longs p0 = product(c0[g], multiplier0), p1 = product(c2[g], multiplier1);
+                c0[g] = xor3(p1 >> 32, c1[g], k0), c1[g] = p1;
+                c2[g] = xor3(p0 >> 32, c3[g], k1), c3[g] = p0;
             }
-            Wide::store_interleaved(out + 0 * kLanes + part, a0, b0);
-            Wide::store_interleaved(out + 1 * kLanes + part, a1, b1);
-            Wide::store_interleaved(out + 2 * kLanes + part, a2, b2);
-            Wide::store_interleaved(out + 3 * kLanes + part, a3, b3);
+        }
+#pragma GCC unroll 2
+        for (int g = 0; g < kGroups; ++g) {
+            out[g][0] = interleaved(c0[2 * g], c0[2 * g + 1]);
+            out[g][1] = interleaved(c1[2 * g], c1[2 * g + 1]);
+            out[g][2] = interleaved(c2[2 * g], c2[2 * g + 1]);
+            out[g][3] = interleaved(c3[2 * g], c3[2 * g + 1]);
         }
     }
+
+    // Where word 0 of block `block` lies in a sequence of chunks; the words 1, 2, 3 follow at a distance of kLanes.
+    static constexpr std::size_t place(std::size_t block) { return block / kLanes * kChunk + block % kLanes; }
+
+  private:
+    std::uint64_t key0_[kRounds], key1_[kRounds];
+    std::uint64_t first2_, second0_, second2_, second3_;
+};
+
+// The chunks that all of a Philox step's blocks fill, for any SIMD level: work on this many at a time.
+constexpr std::size_t kChunksAtATime = 2;
+static_assert(kChunksAtATime * kLanes % Philox::kBlocks == 0);
+
+// Writes the chunks [first, last) of the sequence at `at`, kChunksAtATime whole ones at a time: 64 words each, laid out as
+// kernels.hpp says.
+static inline void philox_chunks(std::uint32_t* out, std::size_t first, std::size_t last, Address at) {
+    const Philox stream(at);
+    for (; first < last; first += kChunksAtATime, out += kChunksAtATime * kChunk)
+        for (std::size_t block = 0; block < kChunksAtATime * kLanes; block += Philox::kBlocks) {
+            Words words[Philox::kGroups][4];
+            stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
+            for (int g = 0; g < Philox::kGroups; ++g)
+                for (std::size_t j = 0; j < 4; ++j)
+                    *reinterpret_cast<Words*>(out + Philox::place(block + static_cast<std::size_t>(g * kWidth)) +
+                                              j * kLanes) = words[g][j];
+        }
 }
 
 }  // namespace mmes::MMES_LEVEL
