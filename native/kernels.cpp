@@ -4,7 +4,7 @@
 // function for all levels.
 #include "kernels.hpp"
 
-#include "noise.hpp"
+#include "sample.hpp"
 
 namespace mmes::MMES_LEVEL {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 void words(std::uint32_t* out, std::size_t count, Address at) {
     alignas(64) std::uint32_t block[kBlock];
     for (std::size_t begin = 0; begin < count; begin += kBlock) {
-        philox_chunks(block, begin / kChunk, (begin + kBlock) / kChunk, at);
+        philox_chunks(block, begin / kChunk, Philox(at));
         for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
     }
 }
@@ -23,112 +23,6 @@ void normals(float* out, std::size_t count, Address at) {
         fill_noise(block, begin, kBlock, Noise::normal, at);
         for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
     }
-}
-
-// Folds x into [lower, upper] like a ray between two mirrors; one mirror where only one bound is finite.
-double reflected(double x, double lower, double upper) {
-    if (x >= lower && x <= upper) return x;
-    const double period = 2.0 * (upper - lower);
-    if (__builtin_isfinite(period)) {
-        if (period == 0.0) return lower;
-        double t = __builtin_fmod(x - lower, period);
-        if (t < 0.0) t += period;
-        x = lower + (2.0 * t <= period ? t : period - t);
-    } else {
-        x = x < lower ? 2.0 * lower - x : 2.0 * upper - x;
-    }
-    x = x < lower ? lower : x;
-    return x > upper ? upper : x;
-}
-
-// Folds y onto [lower - knee, upper + knee], then bends it onto the wall; see mmes/boxes/smooth.py.
-double smoothed(double y, double lower, double upper, double knee) {
-    const double low = lower - knee, high = upper + knee;
-    y = reflected(y, low, high);
-    const double from_low = y - low, from_high = high - y, both = 2.0 * knee;
-    double x = y;
-    if (from_low < both) x = lower + 0.25 / knee * (from_low * from_low);
-    if (from_high < both) x = upper - 0.25 / knee * (from_high * from_high);
-    x = x < lower ? lower : x;
-    return x > upper ? upper : x;
-}
-
-void confine(double* image, const double* points, const BoxArguments& box, std::size_t begin, std::size_t end) {
-    const double *lower = box.lower, *upper = box.upper, *knee = box.knee;
-    if (box.treatment == Box::clip) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const double raised = points[i] < lower[i] ? lower[i] : points[i];
-            image[i] = raised > upper[i] ? upper[i] : raised;
-        }
-    } else if (box.treatment == Box::reflect) {
-        for (std::size_t i = begin; i < end; ++i) image[i] = reflected(points[i], lower[i], upper[i]);
-    } else if (box.treatment == Box::smooth) {
-        for (std::size_t i = begin; i < end; ++i) {
-            // Nearly all coordinates lie inside, where the map is the identity.
-            const bool inside = points[i] >= lower[i] + knee[i] && points[i] <= upper[i] - knee[i];
-            image[i] = inside ? points[i] : smoothed(points[i], lower[i], upper[i], knee[i]);
-        }
-    }
-}
-
-void add_rows(float* __restrict z, const SampleArguments& a, const std::int64_t* rows, const float* factors,
-              std::size_t begin, std::size_t count) {
-    const float* row[4];
-    float factor[4];
-    int held = 0;
-    for (std::size_t k = 0; k < a.used; ++k) {
-        if (rows[k] >= 0) {
-            row[held] = a.directions + static_cast<std::size_t>(rows[k]) * a.n + begin;
-            factor[held++] = factors[k];
-        }
-        if (held == 4) {  // four rows in one pass over z
-            const float *r0 = row[0], *r1 = row[1], *r2 = row[2], *r3 = row[3];
-            const float f0 = factor[0], f1 = factor[1], f2 = factor[2], f3 = factor[3];
-            for (std::size_t i = 0; i < count; ++i)
-                z[i] = fused(f3, r3[i], fused(f2, r2[i], fused(f1, r1[i], fused(f0, r0[i], z[i]))));
-            held = 0;
-        }
-    }
-    for (int k = 0; k < held; ++k) {
-        const float* r = row[k];
-        const float f = factor[k];
-        for (std::size_t i = 0; i < count; ++i) z[i] = fused(f, r[i], z[i]);
-    }
-}
-
-constexpr bool kBoth[2] = {false, true};
-
-void sample_tile(const SampleArguments& a, std::size_t begin, std::size_t count) {
-    alignas(64) float z[kTile];
-    for (std::size_t draw = 0; draw < a.draws; ++draw) {
-        if (a.place[draw] < 0 && a.mirror_place[draw] < 0) continue;
-        fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
-        const float isotropic = a.isotropic_each != nullptr ? a.isotropic_each[draw] : a.isotropic;
-        if (a.scale != nullptr && !a.scale_rows) {
-            const double* __restrict scale = a.scale + begin;
-            for (std::size_t i = 0; i < count; ++i) z[i] *= isotropic * static_cast<float>(scale[i]);
-        } else if (isotropic != 1.0f) {
-            for (std::size_t i = 0; i < count; ++i) z[i] *= isotropic;
-        }
-        if (a.used > 0) add_rows(z, a, a.rows + draw * a.used, a.factors + draw * a.used, begin, count);
-        if (a.scale != nullptr && a.scale_rows) {
-            const double* __restrict scale = a.scale + begin;
-            for (std::size_t i = 0; i < count; ++i) z[i] *= static_cast<float>(scale[i]);
-        }
-        const double* __restrict mean = a.mean + begin;
-        for (const bool mirrored : kBoth) {
-            const std::int64_t place = mirrored ? a.mirror_place[draw] : a.place[draw];
-            if (place < 0) continue;
-            const double sigma = mirrored ? -a.sigma : a.sigma;
-            double* __restrict x = a.population + static_cast<std::size_t>(place) * a.n + begin;
-            for (std::size_t i = 0; i < count; ++i) x[i] = mean[i] + sigma * static_cast<double>(z[i]);
-            if (a.box.treatment != Box::none) confine(x - begin, x - begin, a.box, begin, begin + count);
-        }
-    }
-}
-
-void sample(const SampleArguments& a, std::size_t begin, std::size_t end) {
-    for (; begin < end; begin += kTile) sample_tile(a, begin, end - begin < kTile ? end - begin : kTile);
 }
 
 void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) {

@@ -65,6 +65,7 @@ struct SampleArguments {
     bool scale_rows;              // whether the scale multiplies the rows too, not the isotropic part alone
     NoiseArguments noise;
     BoxArguments box;
+    bool past_caches;  // whether the population is written past the caches, which it would not fit
 };
 
 struct RecombineArguments {

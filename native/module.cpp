@@ -62,6 +62,9 @@ const KernelTable& table_of(const std::string& level) {
     return baseline::table;
 }
 
+// Populations of more bytes than this leave the caches before they are evaluated.
+constexpr std::size_t kCached = std::size_t{16} << 20;
+
 void words(const std::string& level, Array<std::uint32_t, 1> out, std::uint64_t seed, std::uint32_t stream,
            std::uint32_t generation, std::uint32_t candidate) {
     table_of(level).words(out.data(), out.shape(0), {seed, stream, generation, candidate});
@@ -213,6 +216,7 @@ void sample(const std::string& level, int threads, nb::tuple call) {
     a.scale_rows = nb::cast<bool>(law[5]);
     const BoxArrays box(call[6], a.n);
     a.box = box.arguments;
+    a.past_caches = count * a.n * sizeof(double) > kCached;
     const auto run = kernel.sample;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });

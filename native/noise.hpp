@@ -109,30 +109,43 @@ static inline void signs_from_words(float* out, const std::uint32_t* words, std:
         out[i] = __builtin_bit_cast(float, 0x3F800000u | (words[i] & 0x80000000u));
 }
 
-// Fills z with the noise of the coordinates from `begin` on. Whole blocks are written, so that z has room for a multiple of
-// kBlock; `begin` is one too, and z is aligned to 64 bytes.
-static inline void fill_noise(float* z, std::size_t begin, std::size_t count, Noise noise, Address at) {
-#if defined(__AVX2__)
-    if (noise == Noise::normal) {
-        const Philox stream(at);
-        for (std::size_t i = 0; i < count; i += kBlock) normal_chunks(z + i, (begin + i) / kChunk, stream);
-        return;
+// The noise of one draw, a block of coordinates at a time.
+class NoiseStream {
+  public:
+    NoiseStream(Noise noise, Address at) : noise_(noise), main_(at) {
+        if (noise == Noise::student) angles_ = Philox({at.seed, kIsotropicAngle, at.generation, at.candidate});
     }
+
+    // Fills z, aligned to 64 bytes, with the coordinates begin .. begin + kBlock - 1; `begin` is a multiple of kBlock.
+    MMES_INLINE_MEMBER void block(float* z, std::size_t begin) const {
+#if defined(__AVX2__)
+        if (noise_ == Noise::normal) return normal_chunks(z, begin / kChunk, main_);
 #endif
-    for (std::size_t i = 0; i < count; i += kBlock) {
-        alignas(64) std::uint32_t words[kBlock];
-        const std::size_t first = (begin + i) / kChunk, last = first + kBlock / kChunk;
-        philox_chunks(words, first, last, at);
-        if (noise == Noise::normal) {
-            normals_from_words(z + i, words, kBlock);
-        } else if (noise == Noise::rademacher) {
-            signs_from_words(z + i, words, kBlock);
+        other_block(z, begin);
+    }
+
+  private:
+    __attribute__((noinline)) void other_block(float* z, std::size_t begin) const {
+        alignas(64) std::uint32_t words[kBlock], angles[kBlock];
+        philox_chunks(words, begin / kChunk, main_);
+        if (noise_ == Noise::normal) {
+            normals_from_words(z, words, kBlock);
+        } else if (noise_ == Noise::rademacher) {
+            signs_from_words(z, words, kBlock);
         } else {
-            alignas(64) std::uint32_t angles[kBlock];
-            philox_chunks(angles, first, last, {at.seed, kIsotropicAngle, at.generation, at.candidate});
-            student_from_words(z + i, words, angles, kBlock);
+            philox_chunks(angles, begin / kChunk, angles_);
+            student_from_words(z, words, angles, kBlock);
         }
     }
+
+    Noise noise_;
+    Philox main_, angles_;
+};
+
+// Fills z, aligned and with room for a multiple of kBlock, with the noise of the coordinates from `begin` on.
+static inline void fill_noise(float* z, std::size_t begin, std::size_t count, Noise noise, Address at) {
+    const NoiseStream stream(noise, at);
+    for (std::size_t i = 0; i < count; i += kBlock) stream.block(z + i, begin + i);
 }
 
 // Where the isotropic part of a draw lives.

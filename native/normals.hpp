@@ -82,10 +82,10 @@ MMES_INLINE void box_muller(Floats (&cosines)[kPairs], Floats (&sines)[kPairs], 
 }
 #undef MMES_EACH
 
-// Writes kChunksAtATime chunks of normals, from the chunk `first` on; z is aligned to 64 bytes.
+// Writes a block of normals, from the chunk `first` on; z is aligned to 64 bytes.
 MMES_INLINE void normal_chunks(float* z, std::size_t first, const Philox& stream) {
 #pragma GCC unroll 4
-    for (std::size_t block = 0; block < kChunksAtATime * kLanes; block += Philox::kBlocks) {
+    for (std::size_t block = 0; block < kBlock / kChunk * kLanes; block += Philox::kBlocks) {
         Words words[Philox::kGroups][4], radii[kPairs], angles[kPairs];
         stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
         for (int k = 0; k < kPairs; ++k) radii[k] = words[k / 2][k % 2 * 2], angles[k] = words[k / 2][k % 2 * 2 + 1];

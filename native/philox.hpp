@@ -8,7 +8,8 @@
 #endif
 
 // Functions on SIMD registers must be inlined: their arguments would go through memory otherwise.
-#define MMES_INLINE static inline __attribute__((always_inline))
+#define MMES_INLINE_MEMBER __attribute__((always_inline))
+#define MMES_INLINE static inline MMES_INLINE_MEMBER
 
 namespace mmes::MMES_LEVEL {
 
@@ -55,6 +56,7 @@ class Philox {
     static constexpr int kGroups = 2;
     static constexpr int kBlocks = kGroups * kWidth;
 
+    Philox() = default;
     explicit Philox(Address at) {
         std::uint32_t k0 = static_cast<std::uint32_t>(at.seed), k1 = static_cast<std::uint32_t>(at.seed >> 32);
         for (int round = 0; round < kRounds; ++round, k0 += kWeyl0, k1 += kWeyl1) key0_[round] = k0, key1_[round] = k1;
@@ -68,7 +70,7 @@ class Philox {
     }
 
     // out[g][j]: word j of the blocks first + kWidth g, first + kWidth g + 1, ...
-    __attribute__((always_inline)) void words(Words (&out)[kGroups][4], std::uint32_t first) const {
+    MMES_INLINE_MEMBER void words(Words (&out)[kGroups][4], std::uint32_t first) const {
         const Longs multiplier0 = Longs{} + kMultiplier0, multiplier1 = Longs{} + kMultiplier1;
         Longs even;
         for (int i = 0; i < kWidth / 2; ++i) even[i] = 2 * static_cast<std::uint64_t>(i);
@@ -109,23 +111,16 @@ class Philox {
     std::uint64_t first2_, second0_, second2_, second3_;
 };
 
-// The chunks that all of a Philox step's blocks fill, for any SIMD level: work on this many at a time.
-constexpr std::size_t kChunksAtATime = 2;
-static_assert(kChunksAtATime * kLanes % Philox::kBlocks == 0);
-
-// Writes the chunks [first, last) of the sequence at `at`, kChunksAtATime whole ones at a time: 64 words each, laid out as
-// kernels.hpp says.
-static inline void philox_chunks(std::uint32_t* out, std::size_t first, std::size_t last, Address at) {
-    const Philox stream(at);
-    for (; first < last; first += kChunksAtATime, out += kChunksAtATime * kChunk)
-        for (std::size_t block = 0; block < kChunksAtATime * kLanes; block += Philox::kBlocks) {
-            Words words[Philox::kGroups][4];
-            stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
-            for (int g = 0; g < Philox::kGroups; ++g)
-                for (std::size_t j = 0; j < 4; ++j)
-                    *reinterpret_cast<Words*>(out + Philox::place(block + static_cast<std::size_t>(g * kWidth)) +
-                                              j * kLanes) = words[g][j];
-        }
+// Writes a block of the sequence, from the chunk `first` on: chunks of 64 words, laid out as kernels.hpp says.
+static inline void philox_chunks(std::uint32_t* out, std::size_t first, const Philox& stream) {
+    static_assert(kBlock / kChunk * kLanes % Philox::kBlocks == 0);
+    for (std::size_t block = 0; block < kBlock / kChunk * kLanes; block += Philox::kBlocks) {
+        Words words[Philox::kGroups][4];
+        stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
+        for (std::size_t g = 0; g < Philox::kGroups; ++g)
+            for (std::size_t j = 0; j < 4; ++j)
+                *reinterpret_cast<Words*>(out + Philox::place(block + g * kWidth) + j * kLanes) = words[g][j];
+    }
 }
 
 }  // namespace mmes::MMES_LEVEL
