@@ -16,6 +16,7 @@ from mmes.experiments.statistics import Mark
 from mmes.experiments.tables import (
     Cell,
     Comparison,
+    Heading,
     best_value,
     compare,
     cost,
@@ -62,7 +63,7 @@ PUBLISHED = {
 
 
 def test_cells_by_hand(data):
-    table = compare(data, name="t", title="T", quantity="q", published=PUBLISHED)
+    table = compare(data, Heading("t", "T", "q"), published=PUBLISHED)
     cigar, discus = table.lines
     assert cigar.label == "Cigar"
     own, rival = cigar.cells["MMES"], cigar.cells["LM-MA"]
@@ -78,7 +79,7 @@ def test_cells_by_hand(data):
 
 
 def test_footers_by_hand(data):
-    table = compare(data, name="t", title="T", quantity="q")
+    table = compare(data, Heading("t", "T", "q"))
     footers = dict(table.footers)
     assert footers["better/worse/same (ours)"]["LM-MA"] == "1/1/0"
     assert footers["average rank (ours, 2 rows)"] == {"MMES": "1.50", "LM-MA": "1.50"}
@@ -87,22 +88,20 @@ def test_footers_by_hand(data):
 
 def test_a_table_explains_only_the_marks_it_has():
     plain = comparison({(A, CIGAR): [1, 2, 3]})
-    text = formats.to_text(compare(plain, name="t", title="T", quantity="q"))
+    text = formats.to_text(compare(plain, Heading("t", "T", "q")))
     assert "best of the row" not in text
     assert "significantly" not in text
 
 
 def test_too_few_runs_are_not_tested():
     few = comparison({(A, CIGAR): [1, 2, 3], (B, CIGAR): [10, 20, 30]})
-    assert compare(few, name="t", title="T", quantity="q").lines[0].cells["LM-MA"].mark is None
+    assert compare(few, Heading("t", "T", "q")).lines[0].cells["LM-MA"].mark is None
 
 
 def test_rows_that_were_not_run_show_the_published_number(data):
     table = compare(
         data,
-        name="t",
-        title="T",
-        quantity="q",
+        Heading("t", "T", "q"),
         published={("Elli", 10, "MMES"): Published(7.0, None, None)},
         places=[("Elli", 10), ("Cigar", 10)],
     )
@@ -115,9 +114,7 @@ def test_the_papers_own_table_comes_back_whole():
     empty = Comparison((), {}, best_value)
     table = compare(
         empty,
-        name="t",
-        title="T",
-        quantity="q",
+        Heading("t", "T", "q"),
         published=published.cells,
         columns=published.algorithms,
         places=published.rows,
@@ -135,9 +132,7 @@ def test_ours_among_published_medians():
         ("Cigar", 10, "MOS"): Published(5.0, None, None),
         ("Discus", 10, "MOS"): Published(50.0, None, None),
     }
-    table = compare(
-        ours, name="t", title="T", quantity="q", published=published, columns=["MOS", "MMES"]
-    )
+    table = compare(ours, Heading("t", "T", "q"), published=published, columns=["MOS", "MMES"])
     footers = dict(table.footers)
     assert footers["average rank (our MMES among the published, 2 rows)"] == {
         "MOS": "1.50",
@@ -176,7 +171,7 @@ def test_shades():
 
 
 def test_text_is_aligned_and_complete(data):
-    text = formats.to_text(compare(data, name="t", title="T", quantity="q", published=PUBLISHED))
+    text = formats.to_text(compare(data, Heading("t", "T", "q"), published=PUBLISHED))
     lines = text.splitlines()
     assert "120* / 125" in text
     assert "220●+ / 250●" in text
@@ -187,7 +182,7 @@ def test_text_is_aligned_and_complete(data):
 
 
 def test_csv_holds_every_number_in_full(data):
-    table = compare(data, name="t", title="T", quantity="q", published=PUBLISHED)
+    table = compare(data, Heading("t", "T", "q"), published=PUBLISHED)
     rows = list(csv.DictReader(io.StringIO(formats.to_csv(table))))
     assert len(rows) == 4
     assert rows[0]["ours"] == "120.0"
@@ -198,14 +193,14 @@ def test_csv_holds_every_number_in_full(data):
 
 
 def test_markdown(data):
-    text = formats.to_markdown(compare(data, name="t", title="T", quantity="q"))
+    text = formats.to_markdown(compare(data, Heading("t", "T", "q")))
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[2] == "| Cigar | **120** | *220●* |"
     assert len({row.count("|") for row in rows}) == 1
 
 
 def test_latex_shades_and_escapes(data):
-    table = compare(data, name="t", title="50% _better_", quantity="q", published=PUBLISHED)
+    table = compare(data, Heading("t", "50% _better_", "q"), published=PUBLISHED)
     text = formats.to_latex(table)
     assert r"\cellcolor[gray]{0.75}120" in text
     assert r"220$^\bullet$" in text
@@ -222,6 +217,6 @@ def test_latex_writes_powers_as_mathematics():
 
 
 def test_every_format_is_written(tmp_path, data):
-    files = formats.write_table(compare(data, name="t", title="T", quantity="q"), tmp_path)
+    files = formats.write_table(compare(data, Heading("t", "T", "q")), tmp_path)
     assert sorted(f.suffix for f in files) == [".csv", ".md", ".tex", ".txt"]
     assert all(f.stat().st_size > 0 for f in files)

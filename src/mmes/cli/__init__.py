@@ -42,77 +42,35 @@ exit codes:
 """
 
 
-# Each command is imported when it is called, so that `mmes --help` does not wait for numpy.
+COMMANDS = (
+    "run",
+    "resume",
+    "problems",
+    "doctor",
+    "bench",
+    "compete",
+    "reproduce",
+    "report",
+    "coco",
+)
 
 
-def _run(argv: list[str]) -> int:
-    from mmes.cli.run import run
-
-    return run(argv)
-
-
-def _resume(argv: list[str]) -> int:
-    from mmes.cli.run import resume
-
-    return resume(argv)
-
-
-def _problems(argv: list[str]) -> int:
-    from mmes.cli.problems import problems
-
-    return problems(argv)
-
-
-def _doctor(argv: list[str]) -> int:
-    from mmes.cli.doctor import doctor
-
-    return doctor(argv)
-
-
-def _bench(argv: list[str]) -> int:
-    from mmes.cli.laboratory import bench
-
-    return bench(argv)
-
-
-def _compete(argv: list[str]) -> int:
-    from mmes.cli.compete import compete_command
-
-    return compete_command(argv)
-
-
-def _reproduce(argv: list[str]) -> int:
-    from mmes.cli.laboratory import reproduce
-
-    return reproduce(argv)
-
-
-def _report(argv: list[str]) -> int:
-    from mmes.cli.laboratory import report
-
-    return report(argv)
-
-
-def _coco(argv: list[str]) -> int:
-    try:
-        from mmes.cli.coco import coco
-    except ImportError as error:
-        raise Mistake(str(error)) from error
-
-    return coco(argv)
-
-
-COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "run": _run,
-    "resume": _resume,
-    "problems": _problems,
-    "doctor": _doctor,
-    "bench": _bench,
-    "compete": _compete,
-    "reproduce": _reproduce,
-    "report": _report,
-    "coco": _coco,
-}
+def _command(name: str) -> Callable[[list[str]], int]:
+    """Return a command; what it needs is imported only now, so that help comes at once."""
+    match name:
+        case "run" | "resume":
+            from mmes.cli import run as module
+        case "problems":
+            from mmes.cli import problems as module
+        case "doctor":
+            from mmes.cli import doctor as module
+        case "compete":
+            from mmes.cli import compete as module
+        case "coco":
+            from mmes.cli import coco as module
+        case _:
+            from mmes.cli import laboratory as module
+    return getattr(module, name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,7 +104,11 @@ def _dispatch(arguments: list[str]) -> int:
         return USER_MISTAKE
     command, rest = arguments[0], arguments[1:]
     if command in COMMANDS:
-        return COMMANDS[command](rest)
+        try:
+            chosen = _command(command)
+        except ImportError as error:  # a missing extra; the message says which
+            raise Mistake(str(error)) from error
+        return chosen(rest)
     top = Parser(prog="mmes", description=DESCRIPTION, epilog=EPILOG, usage="mmes COMMAND ...")
     top.add_argument("--version", action="version", version=f"mmes {__version__}")
     top.add_argument("command", nargs="?", help="what to do: see above")

@@ -8,7 +8,7 @@ from pathlib import Path
 from mmes.cli.arguments import Parser, assignment, number
 from mmes.cli.laboratory import FAILED_RUNS, add_effort, effort_of, guarded, tell
 from mmes.cli.status import OK, Mistake
-from mmes.experiments.competition import SUITES, Competition, compete, competitor
+from mmes.experiments import competition as entries
 from mmes.experiments.formats import to_text
 from mmes.experiments.plan import Strategy
 from mmes.problems.suite import CHECKPOINTS
@@ -26,10 +26,10 @@ of several machines can be copied into one.
 """
 
 
-def compete_command(argv: list[str]) -> int:
+def compete(argv: list[str]) -> int:
     """Run ``mmes compete`` and return its exit code."""
     parser = Parser(prog="mmes compete", description=_DESCRIPTION)
-    parser.add_argument("suite", metavar="SUITE", help=f"one of {', '.join(SUITES)}")
+    parser.add_argument("suite", metavar="SUITE", help=f"one of {', '.join(entries.SUITES)}")
     parser.add_argument(
         "--strategy", action="append", default=[], metavar="NAME[,OPTION=VALUE...]",
         help="who competes (may be repeated; default: mmes); label=TEXT names it in the tables",
@@ -56,7 +56,7 @@ def compete_command(argv: list[str]) -> int:
 
 
 def _compete(args: argparse.Namespace) -> int:
-    competition = Competition(
+    competition = entries.Competition(
         args.suite,
         tuple(_strategy(text) for text in args.strategy or ["mmes"]),
         tuple(args.function),
@@ -65,7 +65,7 @@ def _compete(args: argparse.Namespace) -> int:
         tuple(_count("--checkpoints", number(text)) for text in args.checkpoints.split(",")),
     )
     folder = args.out or Path("out") / args.suite
-    report, findings = compete(competition, folder, effort_of(args))
+    report, findings = entries.compete(competition, folder, effort_of(args))
     for table in findings.tables[:2]:
         print(to_text(table))
     tell(report)
@@ -77,7 +77,7 @@ def _compete(args: argparse.Namespace) -> int:
 
 def _strategy(text: str) -> Strategy:
     name, *options = text.split(",")
-    return competitor(name, dict(assignment(option, "--strategy") for option in options))
+    return entries.competitor(name, dict(assignment(option, "--strategy") for option in options))
 
 
 def _seeds(text: str) -> tuple[int, ...]:

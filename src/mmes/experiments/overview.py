@@ -20,6 +20,7 @@ from mmes.experiments.store import TrialResult
 from mmes.experiments.tables import (
     Cell,
     Comparison,
+    Heading,
     Line,
     Table,
     best_value,
@@ -51,9 +52,11 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables += [
             compare(
                 by_cost,
-                name="evaluations",
-                title="Evaluations to the target",
-                quantity="median (runs that reached it / runs, where some did not)",
+                Heading(
+                    "evaluations",
+                    "Evaluations to the target",
+                    "median (runs that reached it / runs, where some did not)",
+                ),
             ),
             _expected(by_cost),
         ]
@@ -62,9 +65,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables.append(
             compare(
                 by_value,
-                name="values",
-                title="Best values",
-                quantity="median of the smallest value found",
+                Heading("values", "Best values", "median of the smallest value found"),
                 ranked=not targeted,
             )
         )

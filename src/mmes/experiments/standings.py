@@ -13,7 +13,7 @@ from mmes.experiments.plan import Trial
 from mmes.experiments.sections.section import Findings
 from mmes.experiments.statistics import ranks
 from mmes.experiments.store import TrialResult
-from mmes.experiments.tables import Cell, Comparison, Line, Place, Table, compare, shades
+from mmes.experiments.tables import Cell, Comparison, Heading, Line, Place, Table, compare, shades
 
 POINTS = (25.0, 18.0, 15.0, 12.0, 10.0, 8.0, 6.0, 4.0, 2.0, 1.0)
 """What the first ten on a function get."""
@@ -105,9 +105,11 @@ def _medians(data: Comparison, mark: int, quoted: paper.PublishedTable | None) -
             )
     return compare(
         data,
-        name=f"medians-{mark}",
-        title=f"Medians after {count(mark)} evaluations",
-        quantity="median of the best values",
+        Heading(
+            f"medians-{mark}",
+            f"Medians after {count(mark)} evaluations",
+            "median of the best values",
+        ),
         published=quoted.cells if quoted else None,
         columns=[*ours, *others],
         notes=notes,

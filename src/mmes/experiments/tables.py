@@ -149,6 +149,15 @@ def shades(values: Mapping[str, float | None]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """What a table is called: the name of its files, its title, and what its numbers are."""
+
+    name: str
+    title: str
+    quantity: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Runs, what they gave, and how to read a number off them.
 
@@ -310,10 +319,8 @@ def _mixed_footers(
 
 def compare(
     data: Comparison,
+    heading: Heading,
     *,
-    name: str,
-    title: str,
-    quantity: str,
     published: Mapping[tuple[str, int, str], Published] | None = None,
     columns: Sequence[str] | None = None,
     places: Sequence[Place] | None = None,
@@ -326,8 +333,8 @@ def compare(
     ----------
     data : Comparison
         The runs.
-    name, title, quantity : str
-        As in `Table`.
+    heading : Heading
+        Its name, title and quantity.
     published : dict, optional
         Published cells by (problem, dimension, column).
     columns, places : sequence, optional
@@ -355,5 +362,13 @@ def compare(
             footers += _rank_footers(lines, heads, data.chosen, is_published)
         if data.chosen in heads:
             footers += _mixed_footers(lines, heads, data.chosen)
-    columns = tuple(heads)
-    return Table(name, title, quantity, columns, lines, tuple(footers), tuple(notes), data.chosen)
+    return Table(
+        heading.name,
+        heading.title,
+        heading.quantity,
+        tuple(heads),
+        lines,
+        tuple(footers),
+        tuple(notes),
+        data.chosen,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,27 +70,20 @@ def _groups(
     return groups, links
 
 
-def _section(
-    name: str,
-    title: str,
-    text: str,
+def _filled(
+    section: PageSection,
     findings: Findings,
     runs: Iterable[Trial],
     outcomes: Mapping[str, TrialResult],
-    *,
-    missing: Iterable[str] = (),
-    notes: Iterable[str] = (),
 ) -> PageSection:
-    groups, links = _groups(name, runs, outcomes)
-    return PageSection(
-        id=name,
-        title=title,
-        text=text,
+    """Return a section, of which heading, text and notes are given, with all it has to show."""
+    groups, links = _groups(section.id, runs, outcomes)
+    return replace(
+        section,
         tables=findings.tables,
         charts=tuple(chart for chart in findings.charts if chart.series),
         groups=tuple(groups),
-        notes=(*notes, *findings.notes),
-        missing=tuple(missing),
+        notes=(*section.notes, *findings.notes),
         links=links,
     )
 
@@ -170,14 +164,8 @@ def comparison_page(laboratory: Laboratory) -> Page:
         )
     )
     chosen = laboratory.about.get("chosen") or runs[0].strategy.label
-    section = _section(
-        "comparison",
-        "Comparison",
-        laboratory.about.get("notes", ""),
-        overview(runs, outcomes, chosen),
-        runs,
-        outcomes,
-    )
+    empty = PageSection("comparison", "Comparison", laboratory.about.get("notes", ""))
+    section = _filled(empty, overview(runs, outcomes, chosen), runs, outcomes)
     return Page(
         title=laboratory.about.get("name", "Comparison"),
         lead=f"Strategies compared by mmes; marks test {chosen} against the others.",
@@ -197,19 +185,15 @@ def reproduction_page(laboratory: Laboratory) -> Page:
     every_outcome: dict[str, TrialResult] = {}
     for section in chosen_sections(laboratory.about["sections"]):
         material = material_of(section, extent, laboratory.folder, stored)
-        notes = [f"{material.pending} of {len(material.runs)} runs are not made yet."]
-        parts.append(
-            _section(
-                section.name,
-                section.title,
-                section.text,
-                section.present(material),
-                material.runs,
-                material.outcomes,
-                missing=section.missing(extent),
-                notes=notes if material.pending else (),
-            )
+        pending = (f"{material.pending} of {len(material.runs)} runs are not made yet.",)
+        empty = PageSection(
+            section.name,
+            section.title,
+            section.text,
+            notes=pending if material.pending else (),
+            missing=tuple(section.missing(extent)),
         )
+        parts.append(_filled(empty, section.present(material), material.runs, material.outcomes))
         every_run |= {run.key: run for run in material.runs}
         every_outcome |= material.outcomes
     return Page(
@@ -234,7 +218,7 @@ def competition_page(laboratory: Laboratory) -> Page:
     runs, results = finished_runs(laboratory.store, suite, budget)
     findings = standings(suite, runs, results, checkpoints)
     chosen = runs[0].strategy.label if runs else "MMES"
-    section = _section("standings", "Standings", "", findings, runs, results)
+    section = _filled(PageSection("standings", "Standings"), findings, runs, results)
     return Page(
         title=about["name"],
         lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "

@@ -18,7 +18,7 @@ from mmes.experiments.sections.setting import (
     full,
 )
 from mmes.experiments.statistics import quantile
-from mmes.experiments.tables import Comparison, Place, compare, cost
+from mmes.experiments.tables import Comparison, Heading, Place, compare, cost
 
 COST = "median evaluations to f ≤ 1e-8 (runs that reached it / runs, where some did not)"
 QUICK_PAIR = 3.0e5
@@ -58,6 +58,14 @@ def convergence_charts(material: Material, name: str) -> list[Chart]:
     return [chart for chart in charts if chart.series]
 
 
+def costs(
+    material: Material, heading: Heading, chosen: str = "MMES", notes: tuple[str, ...] = ()
+) -> Findings:
+    """Return the evaluations of all strategies, tested against a chosen one, and the curves."""
+    table = compare(comparison(material, chosen), heading, notes=notes)
+    return Findings((table,), tuple(convergence_charts(material, heading.name)))
+
+
 # --- 1000 variables (Table S-I) ---------------------------------------------------------------
 
 
@@ -87,9 +95,7 @@ def present_1000(material: Material) -> Findings:
     extra = [FITTED.label] if any(r.strategy == FITTED for r in material.runs) else []
     table = compare(
         comparison(material),
-        name="basic-1000",
-        title="Basic problems, n = 1000",
-        quantity=COST,
+        Heading("basic-1000", "Basic problems, n = 1000", COST),
         published=published.cells,
         columns=[*published.algorithms, *extra],
         places=published.rows,
@@ -145,9 +151,7 @@ def present_scalability(material: Material) -> Findings:
     data = comparison(material)
     table = compare(
         data,
-        name="scalability",
-        title="Scalability, n = 2500 to 10000",
-        quantity=COST,
+        Heading("scalability", "Scalability, n = 2500 to 10000", COST),
         published=published.cells,
         columns=published.algorithms,
         places=published.rows,

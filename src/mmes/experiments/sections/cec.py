@@ -7,7 +7,7 @@ from mmes.experiments.charts import Chart, convergence
 from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import full, seeds
-from mmes.experiments.tables import Comparison, best_value, compare
+from mmes.experiments.tables import Comparison, Heading, best_value, compare
 
 RESTARTED = Strategy("mmes", "MMES", (("restarts", "unlimited"),))
 SCALED = Strategy(
@@ -67,9 +67,7 @@ def present(suite: str, material: Material) -> Findings:
         )
     table = compare(
         Comparison(material.runs, material.outcomes, best_value),
-        name=suite,
-        title=f"CEC'{year} large-scale suite",
-        quantity="median best value after 3e6 evaluations",
+        Heading(suite, f"CEC'{year} large-scale suite", "median best value after 3e6 evaluations"),
         published=published.cells,
         columns=columns,
         places=published.rows,

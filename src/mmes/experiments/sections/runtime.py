@@ -11,25 +11,17 @@ from mmes.experiments.charts import Chart, Series
 from mmes.experiments.paper import Published
 from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
-from mmes.experiments.sections.setting import MMES, STRATEGIES, full, seeds, variant
+from mmes.experiments.sections.setting import MMES, STRATEGIES, full, seeds, strengths
 from mmes.experiments.statistics import log_log_slope, quantile
 from mmes.experiments.store import TrialResult
-from mmes.experiments.tables import Comparison, compare, own_seconds
+from mmes.experiments.tables import Comparison, Heading, compare, own_seconds
 
 ELLIPSOID = Objective("ellipsoid", "Elli")
 PAPER_DIMENSIONS = (1000, 2500, 5000, 7500, 10000)
 MMES_DIMENSIONS = (1000, 10_000, 100_000, 1_000_000)
 
 RIVALS = tuple(s for label, s in STRATEGIES.items() if label != "MMES")
-VARIANTS = (
-    variant("MMES l=2", mixing=2),
-    Strategy("mmes", "MMES l=4"),
-    variant("MMES l=8", mixing=8),
-    variant("MMES l=16", mixing=16),
-    variant("MMES l=32", mixing=32),
-    variant("MMES l=m", mixing="m"),
-    variant("MMES P_a", sampling="exact"),
-)
+VARIANTS = strengths("MMES l=", "MMES P_a")
 
 
 def _budget(strategy: Strategy, dimension: int) -> int:
@@ -84,9 +76,11 @@ def present(material: Material) -> Findings:
     ]
     table = compare(
         data,
-        name="runtime",
-        title="Runtime per evaluation on the ellipsoid",
-        quantity="median µs of processor time an evaluation, objective excluded, one thread",
+        Heading(
+            "runtime",
+            "Runtime per evaluation on the ellipsoid",
+            "median µs of processor time an evaluation, objective excluded, one thread",
+        ),
         published=published,
         columns=(*columns, "MMES"),
         places=shown,

@@ -43,6 +43,25 @@ def variant(label: str, **options: bool | int | float | str) -> Strategy:
     return Strategy("mmes", label, tuple(sorted(options.items())))
 
 
+def strengths(prefix: str, exact: str = "P_a") -> tuple[Strategy, ...]:
+    """Return MMES with the paper's mixing strengths; 4 is the default.
+
+    Parameters
+    ----------
+    prefix : str
+        What stands before the strength in the labels.
+    exact : str
+        Label of the law that the mixture approximates.
+    """
+    return (
+        variant(f"{prefix}2", mixing=2),
+        variant(f"{prefix}4"),
+        *(variant(f"{prefix}{strength}", mixing=strength) for strength in (8, 16, 32)),
+        variant(f"{prefix}m", mixing="m"),
+        variant(exact, sampling="exact"),
+    )
+
+
 def seeds(count: int) -> range:
     """Return the seeds 1, 2, .., count."""
     return range(1, count + 1)

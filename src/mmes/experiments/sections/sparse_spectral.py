@@ -12,7 +12,7 @@ from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import MMES, full, seeds
 from mmes.experiments.statistics import Mark, quantile
-from mmes.experiments.tables import Cell, Comparison, Line, Table, best_value, compare
+from mmes.experiments.tables import Cell, Comparison, Heading, Line, Table, best_value, compare
 
 METHODS = (MMES, Strategy("gsc", "GSC"), Strategy("smoothed", "smoothed"))
 QUICK_SETS, QUICK_BETAS = ("ALLAML",), (0.01, 0.0005)
@@ -67,9 +67,7 @@ def present(material: Material) -> Findings:
     run_places = set(data.places())
     table = compare(
         data,
-        name="clustering",
-        title="Sparse spectral clustering",
-        quantity="median objective",
+        Heading("clustering", "Sparse spectral clustering", "median objective"),
         published=cells,
         columns=[method.label for method in METHODS],
         places=[place for place in places if place in run_places],

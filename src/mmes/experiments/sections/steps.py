@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mmes.experiments.plan import Objective, Strategy, Trial
-from mmes.experiments.sections.basic import COST, comparison, convergence_charts
+from mmes.experiments.sections.basic import COST, costs
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.experiments.sections.setting import basic_runs, full, with_alpha
-from mmes.experiments.tables import compare
+from mmes.experiments.tables import Heading
 
 RULES = tuple(
     Strategy("isotropic-es", rule.upper(), (("rule", rule),))
@@ -26,17 +26,12 @@ def plan(extent: Extent) -> list[Trial]:
 
 def present(material: Material) -> Findings:
     """Return the evaluations of every rule, tested against PTA."""
-    table = compare(
-        comparison(material, "PTA"),
-        name="steps",
-        title="Step-size rules on a plain evolution strategy, n = 1000",
-        quantity=COST,
-        notes=(
-            "The paper gives curves only and says that GSR is the slowest rule on the ellipsoids; "
-            "that ordering is not reproduced, see the page on reproduction.",
-        ),
+    heading = Heading("steps", "Step-size rules on a plain evolution strategy, n = 1000", COST)
+    note = (
+        "The paper gives curves only and says that GSR is the slowest rule on the ellipsoids; "
+        "that ordering is not reproduced, see the page on reproduction."
     )
-    return Findings((table,), tuple(convergence_charts(material, "steps")))
+    return costs(material, heading, "PTA", (note,))
 
 
 STEPS = Section(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from mmes.experiments.charts import Chart, Series, typical_curve
-from mmes.experiments.plan import Strategy, Trial
+from mmes.experiments.plan import Trial
 from mmes.experiments.sections.basic import (
     COST,
     comparison,
-    convergence_charts,
+    costs,
     pairs_of,
 )
 from mmes.experiments.sections.section import Extent, Findings, Material, Section
-from mmes.experiments.sections.setting import MMES, PROBLEMS, basic_runs, full, variant
-from mmes.experiments.tables import compare
+from mmes.experiments.sections.setting import MMES, PROBLEMS, basic_runs, full, strengths, variant
+from mmes.experiments.tables import Heading, compare
 
 UNROTATED = tuple(label for label in PROBLEMS if not label.startswith("Rot"))
 
@@ -31,9 +31,7 @@ def present_invariance(material: Material) -> Findings:
     """Return the evaluations of every pair of twins, and their trajectories."""
     table = compare(
         comparison(material),
-        name="invariance",
-        title="Rotational invariance of MMES",
-        quantity=COST,
+        Heading("invariance", "Rotational invariance of MMES", COST),
         ranked=False,
     )
     charts = [_twins(material, problem) for problem in UNROTATED]
@@ -70,15 +68,7 @@ INVARIANCE = Section(
 
 # --- mixing strength --------------------------------------------------------------------------
 
-STRENGTHS = (
-    variant("l = 2", mixing=2),
-    Strategy("mmes", "l = 4"),
-    variant("l = 8", mixing=8),
-    variant("l = 16", mixing=16),
-    variant("l = 32", mixing=32),
-    variant("l = m", mixing="m"),
-    variant("P_a", sampling="exact"),
-)
+STRENGTHS = strengths("l = ")
 """Mixing strengths of the paper; l = 4 is the default, and P_a is what the mixture stands for."""
 
 
@@ -94,13 +84,7 @@ def plan_mixing(extent: Extent) -> list[Trial]:
 
 def present_mixing(material: Material) -> Findings:
     """Return the evaluations of every strength, tested against the default l = 4."""
-    table = compare(
-        comparison(material, "l = 4"),
-        name="mixing",
-        title="Mixing strength of MMES",
-        quantity=COST,
-    )
-    return Findings((table,), tuple(convergence_charts(material, "mixing")))
+    return costs(material, Heading("mixing", "Mixing strength of MMES", COST), "l = 4")
 
 
 MIXING = Section(
@@ -134,13 +118,7 @@ def plan_noise(extent: Extent) -> list[Trial]:
 
 def present_noise(material: Material) -> Findings:
     """Return the evaluations with each law, tested against normal deviates."""
-    table = compare(
-        comparison(material),
-        name="noise",
-        title="MMES with other isotropic parts",
-        quantity=COST,
-    )
-    return Findings((table,), tuple(convergence_charts(material, "noise")))
+    return costs(material, Heading("noise", "MMES with other isotropic parts", COST))
 
 
 NOISE = Section(
