@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import mmes.experiments.reproduce as carrying_out
@@ -23,6 +25,12 @@ name = "mmes"
 label = "l = 2"
 mixing = 2
 """
+
+
+@pytest.fixture(autouse=True)
+def no_module_of_another_test(monkeypatch):
+    """Every test has a mine.py of its own, and Python keeps one module of a name."""
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
 
 
 @pytest.fixture
@@ -108,6 +116,65 @@ def test_an_unknown_strategy_is_refused_before_anything_runs(tmp_path, capsys):
     assert main(["bench", str(path), "--out", str(tmp_path / "out")]) == 2
     assert "there is no strategy 'mmess'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("problem", "strategy", "sentence"),
+    [
+        ('"sphere"', 'name = "mmes"\nmixng = 2', "mmes: it has no option 'mixng'; did you mean"),
+        ('"sphere"', 'name = "mmes"\nmixing = -2', "strategy mmes: mixing must be"),
+        ('"sphere"', 'name = "mmes"\nseed = 3', "it has no option 'seed'"),
+        ('"sphere"', 'name = "mine.py:Mine"', "there is no file mine.py next to the plan"),
+        ('{name = "sphere", alhpa = 2}', 'name = "mmes"', "sphere has no option 'alhpa'"),
+        ('{name = "ellipsoid", alpha = 1e9}', 'name = "mmes"', "alpha must be a number from -300"),
+        ('"clustering/colon"', 'name = "gsc"', "it needs the option beta"),
+        ('{name = "clustering/colon", beta = 0.1}', 'name = "gsc"\ninit = "x"', "option 'init'"),
+        ('{name = "clustering/colon", beta = 0.1}', 'name = "mmes"\ninit = "x"', "init is 'x'"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_runs(
+    problem, strategy, sentence, tmp_path, capsys
+):
+    path = tmp_path / "plan.toml"
+    path.write_text(f"problems = [{problem}]\nmax_evaluations = 50\n[[strategy]]\n{strategy}\n")
+    assert main(["bench", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("answer", ["None", "'1.5'", "[1.0, 2.0]"])
+def test_what_is_no_number_is_no_value(answer, tmp_path, capsys):
+    name = f"answers_{len(answer)}"
+    (tmp_path / f"{name}.py").write_text(f"def cost(x):\n    return {answer}\n")
+    path = tmp_path / "plan.toml"
+    rest = "dimensions = 3\nseeds = 1\nmax_evaluations = 9\n"
+    path.write_text(f'problems = ["{name}.py:cost"]\n{rest}')
+    assert main(["bench", str(path), "--out", str(tmp_path / "out"), "--no-report"]) == 1
+    assert "the objective must return one real number" in capsys.readouterr().err
+
+
+def test_a_strategy_in_a_file(tmp_path, capsys):
+    """It may import its neighbours, it is found next to the plan, and its content is in the key."""
+    (tmp_path / "the_size.py").write_text("MIXING = 2\n")
+    (tmp_path / "my_strategy.py").write_text(
+        "from mmes.strategies import MMES\nfrom the_size import MIXING\n\n\n"
+        "class Mine(MMES):\n    name = 'mine'\n"
+        "    def __init__(self, *args, **options):\n"
+        "        super().__init__(*args, **(options | {'mixing': MIXING}))\n"
+    )
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'problems = ["sphere"]\ndimensions = 10\nseeds = 1\nmax_evaluations = 300\n'
+        '[[strategy]]\nname = "my_strategy.py:Mine"\n[[strategy]]\nname = "mmes"\nmixing = 2\n'
+        'label = "two"\n'
+    )
+    given = ["bench", str(path), "--out", str(tmp_path / "out"), "--workers", "1", "--no-report"]
+    assert main(given) == 0
+    assert "my_strategy.py:Mine" in capsys.readouterr().out
+    rows = Store(tmp_path / "out" / "runs").rows()
+    assert {row["strategy"] for row in rows} == {"my_strategy.py:Mine", "mmes"}
+    assert len({row["best"] for row in rows}) == 1
+    assert len({row["key"] for row in rows}) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,27 @@
-"""Which strategies and problems this version has: sections name what is missing, and go on."""
+"""Whether runs can be made, found out before any is begun.
+
+Sections of the paper name what this version does not have, and go on; a user's plan is refused with
+the first mistake in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 from mmes import problems
-from mmes.experiments.objectives import has_clustering_graph, is_clustering
-from mmes.experiments.plan import Trial
+from mmes.clustering.solve import SearchSettings
+from mmes.experiments.objectives import has_clustering_graph, is_clustering, resolve
+from mmes.experiments.plan import PlanError, Trial
 from mmes.experiments.subspace_runs import METHODS
 from mmes.loading import is_location
+from mmes.options import suggestion, validated
+from mmes.run_options import LIMITS
 from mmes.strategies import get_strategy
+
+RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
+"""Limits that a strategy of a plan may have of its own; target and budget are the plan's."""
 
 
 @cache
@@ -48,3 +59,52 @@ def missing_pieces(runs: Iterable[Trial]) -> list[str]:
     """Return one sentence for every strategy and problem of the runs that is not there."""
     found = (_missing_piece(run) for run in runs)
     return list(dict.fromkeys(sentence for sentence in found if sentence))
+
+
+def refuse_mistakes(runs: Iterable[Trial]) -> None:
+    """Raise PlanError where a strategy, a problem or an option of the runs is not there or wrong.
+
+    Files of the user's are imported for it, since a function that is not there would fail every
+    run.
+    """
+    listed = list(runs)
+    missing = missing_pieces(listed)
+    if missing:
+        raise PlanError(missing[0])
+    for run in {(run.strategy, is_clustering(run.objective.name)): run for run in listed}.values():
+        _checked(f"strategy {run.strategy.label}", lambda run=run: _check_strategy(run))
+    for run in {(run.objective, run.dimension): run for run in listed}.values():
+        _checked(f"problem {run.objective.label}", lambda run=run: _check_problem(run))
+
+
+def _checked(what: str, check: Any) -> None:
+    try:
+        check()
+    except (TypeError, ValueError) as error:
+        raise PlanError(f"{what}: {error}") from error
+
+
+def _check_strategy(run: Trial) -> None:
+    options: dict[str, Any] = dict(run.strategy.options)
+    if not is_clustering(run.objective.name):
+        table = [o for o in get_strategy(run.strategy.name).option_table() if o.name != "seed"]
+        validated([*table, *RUN_LIMITS], options, "it")
+        return
+    known = METHODS[run.strategy.name]
+    for name in options:
+        if name not in known:
+            raise ValueError(f"it has no option {name!r}{suggestion(name, known)}")
+    SearchSettings(**options)
+
+
+def _check_problem(run: Trial) -> None:
+    options = dict(run.objective.options)
+    if not is_clustering(run.objective.name):
+        resolve(run.objective.name, run.dimension, options, run.seed)
+        return
+    if set(options) != {"beta"}:
+        given = ", ".join(options) or "none"
+        raise ValueError(f"it needs the option beta and takes no other, not {given}")
+    beta = options["beta"]
+    if isinstance(beta, bool | str) or not 0.0 <= beta < float("inf"):
+        raise ValueError(f"beta must be a finite number of at least 0, not {beta!r}")

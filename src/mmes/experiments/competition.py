@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mmes.experiments.availability import missing_pieces
+from mmes.experiments.availability import refuse_mistakes
 from mmes.experiments.files import write_text
 from mmes.experiments.objectives import fixed_dimension
 from mmes.experiments.plan import Objective, PlanError, Strategy, Trial
@@ -132,9 +132,7 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
 def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Report, Findings]:
     """Make the runs that are not stored yet, and write tables, figures and the list of runs."""
     runs = competition.runs()
-    missing = missing_pieces(runs)
-    if missing:
-        raise PlanError(missing[0])
+    refuse_mistakes(runs)
     about = asdict(competition) | {
         "name": f"Competition on {competition.suite}",
         "planned": len(runs),

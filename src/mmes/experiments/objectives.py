@@ -12,6 +12,7 @@ import numpy as np
 
 from mmes import problems
 from mmes.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
+from mmes.evaluate.outcome import as_value
 from mmes.loading import is_location, load_objective
 from mmes.problems.problem import Problem, Vector
 
@@ -55,7 +56,7 @@ def _digest(path: Path, _stamp: tuple[int, int]) -> str:
 
 
 def fingerprint(name: str) -> str:
-    """Return what identifies a problem: its name; where it names a file, also its content.
+    """Return what identifies a problem or strategy: its name, and the content of a file in it.
 
     The folder of the file is left out, so that the same file on another machine counts as the same.
     """
@@ -63,13 +64,13 @@ def fingerprint(name: str) -> str:
     if file is None:
         return name
     if not file.is_file():
-        raise ValueError(f"problem {name}: there is no file {file}")
+        raise ValueError(f"{name}: there is no file {file}")
     status = file.stat()
     return f"{short}#{_digest(file, (status.st_mtime_ns, status.st_size))}"
 
 
 def named_file(name: str) -> tuple[Path | None, str]:
-    """Return the file in a problem's name, if there is one, and the name without its folder."""
+    """Return the file in the name of a problem or strategy, and the name without its folder."""
     where, _, function = name.rpartition(":")
     if where.endswith(".py"):
         return Path(where), f"{Path(where).name}:{function}"
@@ -80,7 +81,8 @@ def named_file(name: str) -> tuple[Path | None, str]:
 
 
 def _rowwise(function: Callable[[Vector], Any]) -> Callable[[Vector], Vector]:
-    return lambda points: np.array([function(x) for x in points], dtype=np.float64)
+    """Return the function of a batch; what it returns goes through the door of all objectives."""
+    return lambda points: np.array([as_value(function(x)) for x in points])
 
 
 def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Problem:

@@ -41,14 +41,25 @@ def freeze(options: Mapping[str, Any], where: str) -> Options:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A column of the comparison: a strategy with its options, under a label."""
+    """A column of the comparison: a strategy with its options, under a label.
+
+    Attributes
+    ----------
+    name : str
+        A name that `mmes.minimize` knows, ``file.py:Class`` or ``package.module:Class``.
+    label : str
+        How tables call it; the name where empty.
+    options : Options
+        Options of the strategy, and ``restarts``, ``reevaluations``, ``max_generations`` and
+        ``time_limit`` of the run.
+    """
 
     name: str
     label: str = ""
     options: Options = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", self.label or self.name)
+        object.__setattr__(self, "label", self.label or named_file(self.name)[1])
 
 
 @dataclass(frozen=True)
@@ -118,13 +129,13 @@ class Trial:
     def key(self) -> str:
         """A short hash of everything that decides the outcome; labels are no part of it.
 
-        A function in a file counts by the file's name and content, not its folder, so results can
-        be merged from several machines and an edited function is run again.
+        A function or strategy in a file counts by the file's name and content, not its folder, so
+        results can be merged from several machines and an edited function is run again.
         """
         if self.stored_key:
             return self.stored_key
         what = {
-            "strategy": self.strategy.name,
+            "strategy": fingerprint(self.strategy.name),
             "options": self.strategy.options,
             "problem": fingerprint(self.objective.name),
             "problem_options": self.objective.options,
@@ -293,7 +304,7 @@ def plan_from(data: Mapping[str, Any], folder: Path | None = None) -> Plan:
         if not isinstance(value, str):
             raise PlanError(f"{key} must be a string, not {value!r}")
     return Plan(
-        strategies=tuple(_strategy(s) for s in strategies),
+        strategies=tuple(_strategy(s, folder) for s in strategies),
         objectives=tuple(_objective(p, folder) for p in problems),
         dimensions=_integers("dimensions", data.get("dimensions", 1000)),
         seeds=_seeds(data.get("seeds", 10)),
@@ -316,9 +327,20 @@ def _entry(entry: Any, what: str) -> tuple[str, str, dict[str, Any]]:
     return table["name"], label, {k: v for k, v in table.items() if k not in ("name", "label")}
 
 
-def _strategy(entry: Any) -> Strategy:
+def _strategy(entry: Any, folder: Path) -> Strategy:
     name, label, options = _entry(entry, "strategy")
-    return Strategy(name, label, freeze(options, f"strategy {name}"))
+    return Strategy(_located(name, folder, "strategy"), label, freeze(options, f"strategy {name}"))
+
+
+def _located(name: str, folder: Path, what: str) -> str:
+    """Return a name with the file in it, if there is one, found next to the plan."""
+    file, short = named_file(name)
+    if file is None:
+        return name
+    found = (folder / file).resolve()
+    if not found.is_file():
+        raise PlanError(f"{what} {name}: there is no file {file} next to the plan")
+    return short.replace(file.name, str(found), 1)
 
 
 def _objective(entry: Any, folder: Path) -> Objective:
@@ -326,12 +348,7 @@ def _objective(entry: Any, folder: Path) -> Objective:
     dimension = options.pop("dimension", None)
     if dimension is not None:
         _at_least(f"problem {name}: dimension", dimension, 1)
-    file, short = named_file(name)
-    if file is not None:
-        found = (folder / file).resolve()
-        if not found.is_file():
-            raise PlanError(f"problem {name}: there is no file {file} next to the plan")
-        name = short.replace(file.name, str(found), 1)
+    name = _located(name, folder, "problem")
     return Objective(name, label, freeze(options, f"problem {name}"), dimension)
 
 

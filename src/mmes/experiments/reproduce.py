@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmes.experiments.availability import missing_pieces
+from mmes.experiments.availability import refuse_mistakes
 from mmes.experiments.figures import write_figure
 from mmes.experiments.files import write_json
 from mmes.experiments.formats import write_table
 from mmes.experiments.overview import overview
-from mmes.experiments.plan import Plan, PlanError, Trial
+from mmes.experiments.plan import Plan, Trial
 from mmes.experiments.runner import Report, execute, shard
 from mmes.experiments.sections import SECTIONS, Extent, Findings, Material, Section
 from mmes.experiments.store import Store, TrialResult
@@ -178,9 +178,7 @@ def chosen_sections(names: Sequence[str]) -> list[Section]:
 
 def compare_plan(plan: Plan, folder: Path, effort: Effort) -> tuple[Report, Findings]:
     """Carry out a user's plan, write its tables and figures, and return how it went."""
-    missing = missing_pieces(plan.runs())
-    if missing:
-        raise PlanError(missing[0])
+    refuse_mistakes(plan.runs())
     about = {
         "name": plan.name,
         "notes": plan.notes,

@@ -124,7 +124,7 @@ def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "key": run.key,
-        "strategy": run.strategy.name,
+        "strategy": named_file(run.strategy.name)[1],
         "strategy_label": run.strategy.label,
         "options": json.dumps(dict(run.strategy.options), sort_keys=True),
         "problem": named_file(run.objective.name)[1],
