@@ -13,7 +13,13 @@ from mmes.randomness import Stream
 from mmes.stopping import StopReason
 
 # A start that ends for one of these reasons has done what it could; another one may do better.
-RESTARTABLE = (StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
+RESTARTABLE = (
+    StopReason.CONVERGED_X,
+    StopReason.CONVERGED_F,
+    StopReason.FLAT,
+    StopReason.STAGNATED,
+    StopReason.SIGMA_TOO_SMALL,
+)
 
 
 def start_seed(seed: int, start: int) -> int:

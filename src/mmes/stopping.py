@@ -1,7 +1,9 @@
-"""Why a run ends: the reasons, each with its sentence, and the test for stagnation."""
+"""Why a run ends: the reasons, each with its sentence, and the tests on values for it."""
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections import deque
 from enum import Enum
 from typing import Any
@@ -22,8 +24,8 @@ class StopReason(Enum):
     """
 
     TARGET_REACHED = 0, "The target value was reached."
-    STAGNATED = 1, "The best value no longer improves (stagnation)."
-    SIGMA_TOO_SMALL = 2, "The mutation strength sigma became too small to make progress."
+    STAGNATED = 1, "The values no longer improve (stagnation)."
+    SIGMA_TOO_SMALL = 2, "The mutation strength sigma fell to sigma_min."
     MAX_EVALUATIONS = 3, "The budget of evaluations is spent."
     MAX_GENERATIONS = 4, "The limit of generations is reached."
     TIME_LIMIT = 5, "The time limit is reached."
@@ -36,6 +38,14 @@ class StopReason(Enum):
     UNBOUNDED = 9, "The objective returned -inf: it is unbounded below."
     ALL_FAILED = 10, "No candidate of ten generations in a row gave a finite value."
     INTERRUPTED = 11, "The run was interrupted."
+    CONVERGED_X = 12, "The search converged: steps are shorter than xtol times the first ones."
+    CONVERGED_F = 13, "The search converged: values differ by no more than ftol or rounding."
+    FLAT = 14, "The objective is flat: every value was the same."
+    NOISY = (
+        15,
+        "Noise stops the progress, and a larger population does not fit: allow more evaluations "
+        "or memory, or average several evaluations in the objective.",
+    )
 
     def __init__(self, status: int, sentence: str):
         self.status = status
@@ -46,78 +56,142 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended because it could not, or need not, do better."""
-        return self in (StopReason.TARGET_REACHED, StopReason.STAGNATED, StopReason.SIGMA_TOO_SMALL)
+        """Whether the search ended where it could not, or need not, do better."""
+        return self in (
+            StopReason.TARGET_REACHED,
+            StopReason.CONVERGED_X,
+            StopReason.CONVERGED_F,
+        )
 
 
 # If the typical value of a generation moves by this share between the quarters of a window, the
 # search is under way.
 MOVEMENT = 1e-3
+# The long window, in windows, over which generations are compared.
+LONG = 10
+# Values that differ by so many units of the last place are the same.
+ULPS = 4
 
 
-class Stagnation:
-    """Tells when the best value improved too little over a window of generations.
+class Standstill:
+    """Tells from the values of the generations when a search has come to an end.
 
-    With b the best value now and b_old the one `window` generations ago, the run stagnates when
-    b_old - b is 0 or less than `tolerance` * window * abs(b): a mean relative improvement below the
-    tolerance a generation. That is the paper's rule. One thing is asked besides: the values of the
-    generations must stand still too. After a lucky start the best value may stand for thousands of
-    generations while a strategy learns the problem's scales, and those of its generations move.
+    All but the rule of `tolerance` are invariant under f -> a f + b with a > 0, as the strategies
+    are, until the resolution of float64 ends it.
 
     Parameters
     ----------
     window : int
-        Generations looked back on; the library's default is the number of variables.
-    tolerance : float
-        Relative improvement a generation below which a run counts as stagnated.
+        Generations looked back on; the library's default is the number of variables, at least 200.
+    ftol : float
+        Values that differ by no more than this are the same; 0 stands for rounding.
+    tolerance : float or None
+        The rule of the paper's tables, as inferred from them: the run stagnates when the best value
+        improved by less than `tolerance` * window * abs(best) over the window. One thing is asked
+        besides: the values of the generations must stand still too. After a lucky start the best
+        value may stand for thousands of generations while a strategy learns the problem's scales,
+        and those of its generations move. None: the medians of the generations over a long window
+        decide instead.
     """
 
-    def __init__(self, window: int, tolerance: float):
+    def __init__(self, window: int, ftol: float = 0.0, tolerance: float | None = None):
         self.window = window
+        self.ftol = ftol
         self.tolerance = tolerance
+        # The best value within each generation, as far back as any rule looks.
+        self._values = array("d")
+        # Lowest and highest value of the newest generation, and of all.
+        self._newest = (math.inf, -math.inf)
+        self._ever = (math.inf, -math.inf)
         # Only improvements are kept: (generation, best value from that generation on).
         self._improvements: deque[tuple[int, float]] = deque()
-        # The best value within each generation of the window.
-        self._recent: deque[float] = deque(maxlen=window)
         self._generation = 0
+        self._fell = True  # whether values fell over the long window, when last looked
 
-    def observe(self, generation: int, best: float, generation_best: float) -> None:
-        """Take note of the best value so far, and of that of the generation that ends."""
+    def observe(self, generation: int, best: float, lowest: float, highest: float) -> None:
+        """Take note of the best value so far, and of the values of the generation that ends."""
         self._generation = generation
-        self._recent.append(generation_best)
+        self._newest = lowest, highest
+        self._ever = min(lowest, self._ever[0]), max(highest, self._ever[1])
+        self._values.append(lowest)
+        longest = LONG * self.window
+        if len(self._values) > longest + longest // 10 + 1:
+            del self._values[:-longest]
+        if self.tolerance is not None:
+            self._note_improvement(generation, best)
+        if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
+            self._fell = self._values_fell()
+
+    @property
+    def flat(self) -> bool:
+        """Whether every value ever told is the same, for a window."""
+        return self._ever[0] == self._ever[1] and len(self._values) >= self.window
+
+    @property
+    def converged(self) -> bool:
+        """Whether the newest generation, and the best of each in the window, are the same."""
+        lowest, highest = self._newest
+        same = self.ftol or ULPS * math.ulp(max(abs(lowest), abs(highest)))
+        if not highest - lowest <= same or len(self._values) < self.window:
+            return False
+        recent = self._recent(self.window)
+        return float(recent.max() - recent.min()) <= same
+
+    @property
+    def stagnated(self) -> bool:
+        """Whether values stopped falling: over the long window, or by the tolerance if given."""
+        return not self._fell if self.tolerance is None else self._within_tolerance(self.tolerance)
+
+    def _values_fell(self) -> bool:
+        """Compare the medians of the newest and of the oldest third of the long window."""
+        recent = self._recent(LONG * self.window)
+        third = recent.size // 3
+        return bool(np.median(recent[-third:]) < np.median(recent[:third]))
+
+    def _note_improvement(self, generation: int, best: float) -> None:
         if not self._improvements or best < self._improvements[-1][1]:
             self._improvements.append((generation, best))
         limit = generation - self.window
         while len(self._improvements) > 1 and self._improvements[1][0] <= limit:
             self._improvements.popleft()
 
-    @property
-    def stagnated(self) -> bool:
-        """Whether the window is full, and the best value and the generations stand still."""
+    def _within_tolerance(self, tolerance: float) -> bool:
         if not self._improvements:
             return False
         since, old = self._improvements[0]
-        if self._generation - since < self.window or not np.isfinite(old):
+        if self._generation - since < self.window or not math.isfinite(old):
             return False
         best = self._improvements[-1][1]
-        still = old == best or old - best < self.tolerance * self.window * abs(best)
-        return still and not self._generations_move()
+        still = old == best or old - best < tolerance * self.window * abs(best)
+        return still and not self._generations_move(tolerance)
 
-    def _generations_move(self) -> bool:
-        recent = np.array(self._recent)
+    def _generations_move(self, tolerance: float) -> bool:
+        recent = self._recent(self.window)
         if recent.size < 4 or not np.isfinite(recent).all():
             return False
         typical = [float(np.median(part)) for part in np.array_split(recent, 4)]
-        share = max(MOVEMENT, self.tolerance * self.window)
+        share = max(MOVEMENT, tolerance * self.window)
         return max(typical) - min(typical) > share * abs(typical[-1])
 
+    def _recent(self, count: int) -> NDArray[np.float64]:
+        return np.array(self._values[-count:])
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state: lines (generation, best), and the best of the recent generations."""
+        """Return the state."""
         lines = np.array(self._improvements, dtype=np.float64).reshape(-1, 2)
-        return {"improvements": lines, "recent": np.array(self._recent, dtype=np.float64)}
+        extremes = np.array([*self._newest, *self._ever, float(self._fell)])
+        return {
+            "improvements": lines,
+            "recent": np.array(self._values, dtype=np.float64),
+            "extremes": extremes,
+        }
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the state that `arrays` returned."""
+        """Take over the state that `arrays` returned, or version 0.1.0's."""
         self._generation = generation
-        self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
-        self._recent = deque(map(float, arrays.get("recent", ())), maxlen=self.window)
+        if self.tolerance is not None:
+            self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
+        self._values = array("d", map(float, arrays.get("recent", ())))
+        if "extremes" in arrays:
+            low, high, lowest, highest, fell = map(float, arrays["extremes"])
+            self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)

@@ -95,6 +95,6 @@ def test_a_run_does_not_end_by_stagnation_unless_it_may_restart(tmp_path):
     """A flat function stagnates at once; another rule must end the run."""
     (tmp_path / "mine.py").write_text("def flat(x):\n    return 1.0\n")
     objective = Objective(f"{tmp_path / 'mine.py'}:flat")
-    assert perform(make(objective=objective)).status == "SIGMA_TOO_SMALL"
+    assert perform(make(objective=objective)).status == "MAX_EVALUATIONS"
     chosen = Strategy("mmes", "MMES", (("stagnation_window", 20),))
-    assert perform(make(objective=objective, strategy=chosen)).status == "STAGNATED"
+    assert perform(make(objective=objective, strategy=chosen)).status == "FLAT"

@@ -12,14 +12,12 @@ from mmes.strategies import step_size
 from mmes.strategies.recombination import effective_size, log_weights
 
 
-def test_success_share_counts_strict_wins_only() -> None:
+def test_success_share_counts_a_win_as_one_and_a_tie_as_one_half() -> None:
     weights = np.array([0.5, 0.3, 0.2])
-    assert step_size.success_share(
-        np.array([1, 2, 3]), np.array([2, 2, 4]), weights
-    ) == pytest.approx(0.7)
-    assert step_size.success_share(np.array([1, 1, 1]), np.array([1, 1, 1]), weights) == 0
-    worst = np.array([np.inf, np.inf, np.inf])
-    assert step_size.success_share(worst, worst, weights) == 0
+    share = step_size.success_share
+    assert share(np.array([1, 2, 3]), np.array([2, 2, 4]), weights) == pytest.approx(0.85)
+    assert share(np.array([1, 1, 1]), np.array([1, 1, 1]), weights) == pytest.approx(0.5)
+    assert share(np.array([3, 3, 3]), np.array([1, 1, 1]), weights) == 0
 
 
 def test_average_and_growth_follow_their_formulas() -> None:

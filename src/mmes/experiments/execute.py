@@ -97,6 +97,17 @@ def versions() -> dict[str, str]:
     return found
 
 
+def ending_of_the_paper(restarts: bool, sigma0: float) -> dict[str, Any]:
+    """Return the options that end a run as the paper's tables need it.
+
+    With restarts, a run ends where its best value improves by less than 1e-8 per generation.
+    Without, it ends at its target or with its budget: sep-CMA on Discus, say, finds nothing better
+    for a thousand generations while it learns the scales, and then solves it.
+    """
+    rule = {"stagnation_tolerance": 1e-8} if restarts else {"stagnation_window": "off"}
+    return rule | {"xtol": 0.0, "sigma_min": 1e-20 * sigma0}
+
+
 def perform(run: Trial) -> TrialResult:
     """Carry out one run and return what it gave."""
     if is_clustering(run.objective.name):
@@ -106,13 +117,12 @@ def perform(run: Trial) -> TrialResult:
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
-    if "restarts" not in settings:
-        # As in the paper a run ends at its target or with its budget: sep-CMA on Discus, say, finds
-        # nothing better for a thousand generations while it learns the scales, and then solves it.
-        settings.setdefault("stagnation_window", "off")
+    known = {option.name for option in get_strategy(run.strategy.name).option_table()}
+    for name, value in ending_of_the_paper("restarts" in settings, sigma0).items():
+        if name in known:
+            settings.setdefault(name, value)
     if run.bounds != "none":
         settings["bounds"] = problem.bounds
-        known = {option.name for option in get_strategy(run.strategy.name).option_table()}
         if "bounds_handling" in known:
             settings.setdefault("bounds_handling", run.bounds)
     started = datetime.now(UTC).isoformat(timespec="seconds")

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
 from mmes.boxes import BOXES, Box, Start
@@ -25,7 +25,7 @@ from mmes.start import (
     checked_sigma,
     claimed_size,
 )
-from mmes.stopping import Stagnation, StopReason
+from mmes.stopping import Standstill, StopReason
 from mmes.strategies.bookkeeping import OneAtATime, Pending, told_values
 from mmes.strategies.common_options import COMMON_OPTIONS
 from mmes.strategies.protocol import Search, Setup, Vector
@@ -38,6 +38,9 @@ from mmes.strategies.recombination import (
 from mmes.strategies.record import LARGEST_COUNT, checked_scalar
 
 FAILURES_IN_A_ROW = 10
+# On a plateau the mutation strength grows by this per generation, and not beyond so many sigma0.
+PLATEAU_GROWTH = math.exp(0.2)
+PLATEAU_LIMIT = 1e4
 _COUNTS = ("generation", "evaluations", "failed_evaluations")
 
 
@@ -130,9 +133,12 @@ class AskTell:
         self._best_x = self.kernel.from_host(start)
         self._best_value = math.inf
         window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
-        self._stagnation = (
-            None if window == "off" else Stagnation(window, chosen["stagnation_tolerance"])
+        self._standstill = (
+            None
+            if window == "off"
+            else Standstill(window, chosen["ftol"], chosen["stagnation_tolerance"])
         )
+        self._first_spread = self._search.spread()
         self._population: Handle = None  # as they are evaluated
         self._points: Handle = None  # as the search made them
         self._pending: Pending | None = None  # while values come in parts
@@ -261,26 +267,30 @@ class AskTell:
         max_evaluations : int, optional
             Stop when the next generation would exceed this many evaluations.
         """
-        options = self.options
-        low, high = options["sigma_min"], options["sigma_max"]
-        low = max(1e-20 * self.sigma0 if low is None else low, SMALLEST_SIGMA)
-        high = min(1e20 * self.sigma0 if high is None else high, LARGEST_SIGMA)
-        if target is not None and self.best_value <= target:
-            return StopReason.TARGET_REACHED
-        if self._unbounded:
-            return StopReason.UNBOUNDED
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
-            return StopReason.ALL_FAILED
-        if not self.sigma > low:
-            return StopReason.SIGMA_TOO_SMALL
-        if not self.sigma < high or self._ran_away():
-            return StopReason.SIGMA_TOO_LARGE
-        if self._stagnation is not None and self._stagnation.stagnated:
-            return StopReason.STAGNATED
+        return next(iter(self.reasons(target, max_evaluations)), None)
+
+    def reasons(
+        self, target: float | None = None, max_evaluations: int | None = None
+    ) -> tuple[StopReason, ...]:
+        """Return all reasons to end that hold now, the most telling first; parameters as `stop`."""
+        options, still = self.options, self._standstill
+        low = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
+        high = min(options["sigma_max"] or 1e20 * self.sigma0, LARGEST_SIGMA)
+        budget = math.inf if max_evaluations is None else max_evaluations
         rows = self.population_size + self._extra_rows()
-        if max_evaluations is not None and self.evaluations + rows > max_evaluations:
-            return StopReason.MAX_EVALUATIONS
-        return None
+        holds = {
+            StopReason.TARGET_REACHED: target is not None and self.best_value <= target,
+            StopReason.UNBOUNDED: self._unbounded,
+            StopReason.ALL_FAILED: self._failures_in_a_row >= FAILURES_IN_A_ROW,
+            StopReason.FLAT: still is not None and still.flat,
+            StopReason.CONVERGED_F: still is not None and still.converged,
+            StopReason.CONVERGED_X: self._steps_vanished(),
+            StopReason.SIGMA_TOO_SMALL: not self.sigma > low,
+            StopReason.SIGMA_TOO_LARGE: not self.sigma < high or self._ran_away(),
+            StopReason.STAGNATED: still is not None and still.stagnated,
+            StopReason.MAX_EVALUATIONS: self.evaluations + rows > budget,
+        }
+        return tuple(reason for reason, held in holds.items() if held)
 
     # State
 
@@ -296,8 +306,8 @@ class AskTell:
         arrays["best_x"] = self.kernel.to_host(self._best_x)
         if self.box is not None:
             arrays |= self.box.arrays()
-        if self._stagnation is not None:
-            arrays |= self._stagnation.arrays()
+        if self._standstill is not None:
+            arrays |= self._standstill.arrays()
         return {
             "strategy": self.name,
             "manifold": None if self.manifold is None else self.manifold.description(),
@@ -310,6 +320,7 @@ class AskTell:
             "unbounded": self._unbounded,
             "farthest": self._farthest,
             "best_value": self._best_value,
+            "first_spread": self._first_spread,
             "search": self._search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
         }
@@ -351,8 +362,10 @@ class AskTell:
         made._best_value = float(state["best_value"])
         if math.isnan(made._best_value):
             raise ValueError("best_value must be a number, not nan")
-        if made._stagnation is not None:
-            made._stagnation.restore(made.generation, arrays)
+        spread = state.get("first_spread", made._first_spread)  # not in states of version 0.1.0
+        made._first_spread = checked_scalar("first_spread", spread, 0.0)
+        if made._standstill is not None:
+            made._standstill.restore(made.generation, arrays)
         return made
 
     @classmethod
@@ -399,6 +412,12 @@ class AskTell:
             return False
         return not self.kernel.largest(self._search.mean) <= self._farthest
 
+    def _steps_vanished(self) -> bool:
+        if self.generation % 16:
+            return False
+        limit = self.options["xtol"] * self.sigma0 * self._first_spread
+        return self.sigma * self._search.spread() < limit
+
     def _complete(self, values: Vector) -> None:
         extra, kernel = self._extra_rows(), self.kernel
         ranked = values
@@ -420,13 +439,17 @@ class AskTell:
             self._failures_in_a_row += 1
         else:
             self._failures_in_a_row = 0
-            points = kernel.part(self._points, extra)
-            self._search.update(points, ranking, ranked[extra:], self.generation)
+            points, search, sigma = kernel.part(self._points, extra), self._search, self.sigma
+            search.update(points, ranking, ranked[extra:], self.generation)
+            if _ties_decide(ranked[extra:], ranking):
+                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest_sigma()))
         self.generation += 1
         self.evaluations += values.size
         self._forget()
-        if self._stagnation is not None:
-            self._stagnation.observe(self.generation, self._best_value, float(ranked[best]))
+        if self._standstill is not None:
+            self._standstill.observe(
+                self.generation, self._best_value, float(ranked[best]), float(ranked.max())
+            )
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
@@ -437,3 +460,17 @@ class AskTell:
                 kernel = self.kernel
                 return float(values[best]), kernel.copy(kernel.row(self._population, best))
         return self._best_value, self._best_x
+
+    def _widest_sigma(self) -> float:
+        """Return the mutation strength that a plateau may lead to: no wider than the box."""
+        widest = PLATEAU_LIMIT * self.sigma0
+        if self.box is None:
+            return widest
+        width = self.box.upper - self.box.lower
+        finite = width[np.isfinite(width)]
+        return min(widest, float(finite.max())) if finite.size else widest
+
+
+def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:
+    """Return whether the best value is also that of the last parent: the ranking tells nothing."""
+    return bool(values[ranking[0]] == values[ranking[max(ranking.size // 2, 2) - 1]])

@@ -132,6 +132,10 @@ class CMASearch(Recorded[State]):
             )
         return options, needed
 
+    def spread(self) -> float:
+        """See `Search.spread`."""
+        return math.sqrt(float(np.diagonal(self.state.covariance).max()) * self.state.decay)
+
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""
 

@@ -25,10 +25,24 @@ COMMON_OPTIONS = (
         choices=BOXES.keys(),
     ),
     Option(
+        "xtol",
+        float,
+        "Stop when steps are shorter than this times the first ones.",
+        default=1e-11,
+        low=0,
+    ),
+    Option(
+        "ftol",
+        float,
+        "Stop when all values of a window differ by at most this; 0 stands for rounding.",
+        default=0.0,
+        low=0,
+    ),
+    Option(
         "sigma_min",
         float,
         "Stop when the mutation strength falls to this.",
-        default_text="1e-20 sigma0",
+        default_text="none",
         low=0,
     ),
     Option(
@@ -42,7 +56,8 @@ COMMON_OPTIONS = (
     Option(
         "stagnation_window",
         int,
-        "Generations over which the best value must improve; 'off' never stops for stagnation.",
+        "Generations that the tests on values look back on; the test for stagnation looks back on "
+        "ten times as many. 'off' never stops for these reasons.",
         default_text="n, at least 200",
         low=1,
         choices=("off",),
@@ -50,8 +65,9 @@ COMMON_OPTIONS = (
     Option(
         "stagnation_tolerance",
         float,
-        "Relative improvement a generation below which a run counts as stagnated.",
-        default=1e-8,
+        "Relative improvement per generation below which a run counts as stagnated, as in the "
+        "paper's tables.",
+        default_text="off",
         low=0,
     ),
     Option(

@@ -85,7 +85,14 @@ class Search(Protocol):
 
     @property
     def sigma(self) -> float:
-        """The mutation strength."""
+        """The mutation strength; the shell sets it on a plateau."""
+        ...
+
+    @sigma.setter
+    def sigma(self, sigma: float) -> None: ...
+
+    def spread(self) -> float:
+        """Return the largest scale of a variable: steps are about sigma times this."""
         ...
 
     @classmethod

@@ -140,6 +140,15 @@ class Recorded(Generic[S]):
         """The mutation strength."""
         return self.state.sigma
 
+    @sigma.setter
+    def sigma(self, sigma: float) -> None:
+        self.state.sigma = sigma
+
+    def spread(self) -> float:
+        """See `Search.spread`."""
+        scale = getattr(self.state, "scale", None)
+        return 1.0 if scale is None else self._kernel.largest(scale)
+
     def scalars(self) -> dict[str, Any]:
         """See `Search.scalars`."""
         return scalars_of(self.state)

@@ -87,6 +87,10 @@ class SepCMASearch(Recorded[State]):
         """See `Search.planned`."""
         return planned_vectors("SepCMA", n, options, available, doubles=8, singles=0)
 
+    def spread(self) -> float:
+        """See `Search.spread`."""
+        return self._kernel.largest(self.state.deviations)
+
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""
 

@@ -207,9 +207,9 @@ class PTA:
 def success_share(best: Vector, previous: Vector, weights: Vector) -> float:
     """Return L, the sum of w_i over the ranks at which this generation beats the previous one.
 
-    A tie is no success.
+    A tie counts one half.
     """
-    return math.fsum(weights[best < previous])
+    return math.fsum((*weights[best < previous], *(0.5 * weights[best == previous])))
 
 
 def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:
