@@ -243,7 +243,10 @@ def test_seconds_between_checkpoints(tmp_path, monkeypatch):
         now[0] += took[0]
 
     monkeypatch.setattr(checkpoint, "write", write)
-    saver = Saver(tmp_path / "run.mmes", 60.0, None, False)
+    saver = Saver(
+        tmp_path / "run.mmes",
+        {"checkpoint_seconds": 60.0, "checkpoint_generations": None, "checkpoint_strict": False},
+    )
     saver.begin(0)
     for _ in range(200):
         now[0] += 1

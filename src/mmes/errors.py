@@ -74,6 +74,10 @@ class ReducedArchiveWarning(MMESWarning):
     """The archive was made smaller than the default so that it fits into memory."""
 
 
+class RestartWarning(MMESWarning):
+    """A restart could not be made; the run ended with what was found."""
+
+
 class FailedEvaluationWarning(MMESWarning):
     """An evaluation gave NaN or failed; it ranks last. Said once a run."""
 

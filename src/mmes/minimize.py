@@ -129,7 +129,7 @@ def minimize(
 
 def resume(
     path: str | os.PathLike[str],
-    fun: Callable[[Any], Any],
+    fun: Callable[[Any], Any] | None,
     *,
     strategy: str | type[AskTell] | None = None,
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
@@ -183,7 +183,7 @@ def resume(
 
 def resumed_run(
     path: str | os.PathLike[str],
-    fun: Callable[[Any], Any],
+    fun: Callable[[Any], Any] | None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     **changes: Any,
@@ -191,5 +191,5 @@ def resumed_run(
     """Return what `resume` would run, not yet running; parameters are the same."""
     entries, arrays = files.read(path)
     run = Run.from_state(entries | {"arrays": arrays}, fun, **changes)
-    run.keep_in(path if checkpoint is None else checkpoint, over=path)
+    run.write_to(path if checkpoint is None else checkpoint, over=path)
     return run

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mmes.stopping import StopReason
 
 COLUMNS = ("evaluations", "best", "sigma", "start")
+WHOLE = ("evaluations", "start")
 SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed")
 
 
@@ -53,9 +54,14 @@ class History:
             lines.append(self._last)
         return np.array(lines, dtype=np.float64).reshape(-1, len(COLUMNS))
 
-    def columns(self) -> dict[str, NDArray[np.float64]]:
-        """Return evaluations, best value so far, sigma and number of the start, an array each."""
-        return dict(zip(COLUMNS, self.table().T, strict=True))
+    def columns(self, last: tuple[float, ...] | None = None) -> dict[str, NDArray[Any]]:
+        """Return evaluations, best value so far, sigma and number of the start, an array each.
+
+        `last` is a line to add, of a generation that was not completed.
+        """
+        table = self.table() if last is None else np.vstack([self.table(), last])
+        found = dict(zip(COLUMNS, table.T, strict=True))
+        return found | {name: found[name].astype(np.int64) for name in WHOLE}
 
     def scalars(self) -> dict[str, Any]:
         """Return what a checkpoint writes as text."""

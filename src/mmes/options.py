@@ -10,7 +10,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -52,7 +52,7 @@ class Option:
     high: float | None = None
     low_open: bool = False
     high_open: bool = False
-    choices: Collection[str] = ()
+    choices: Collection[str] = field(default=(), hash=False)  # may be the keys of a registry
 
     @property
     def allowed(self) -> str:

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from mmes import randomness
 from mmes.manifolds import Manifold
 from mmes.randomness import Stream
+from mmes.start import Start
 from mmes.stopping import StopReason
+
+Vector = NDArray[np.float64]
 
 # A start that ends for one of these reasons has done what it could; another one may do better.
 RESTARTABLE = (
@@ -27,33 +30,31 @@ def start_seed(seed: int, start: int) -> int:
     return seed if start == 0 else randomness.child_seed(seed, start)
 
 
-def start_point(
-    x0: NDArray[np.float64] | None,
-    reach: NDArray[np.float64] | float,
-    box: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
-    seed: int,
-    start: int,
-    manifold: Manifold | None = None,
-) -> NDArray[np.float64]:
+def uniform_start(lower: Vector, upper: Vector, seed: int, start: int = 0) -> Vector:
+    """Return the start point that is uniform in a box, by the seed and the number of the start."""
+    u = randomness.uniforms(lower.size, seed, Stream.START_POINT, start)
+    return np.clip(lower + u * (upper - lower), lower, upper)
+
+
+def start_point(place: Start, seed: int, start: int, manifold: Manifold | None = None) -> Vector:
     """Return where a start begins.
 
     The first begins at x0 where one was given. All others begin uniformly in the box where it is
-    finite; where it is not, normally distributed around x0 with standard deviation `reach` (sigma0
-    times the scale), brought into the box. On a manifold they begin at a random point.
+    finite; where it is not, normally distributed around x0 with standard deviation sigma0 times the
+    scale, brought into the box. On a manifold they begin at a random point.
     """
+    x0, box = place.x0, place.box
     if start == 0 and x0 is not None:
         return x0
     if manifold is not None:
         return manifold.random_point(_StartNormals(seed, start))
     if box is not None and all(np.isfinite(side).all() for side in box):
-        lower, upper = box
-        u = randomness.uniforms(lower.size, seed, Stream.START_POINT, start)
-        return np.clip(lower + u * (upper - lower), lower, upper)
+        return uniform_start(*box, seed, start)
     if x0 is None:
         raise ValueError(
             "x0 is needed, unless bounds that are finite on all sides tell where to start"
         )
-    step = reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
+    step = place.reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
     point = x0 + step
     return point if box is None else np.clip(point, *box)
 
@@ -64,19 +65,21 @@ class _StartNormals:
     def __init__(self, seed: int, start: int):
         self._address = seed, Stream.START_POINT, start
 
-    def standard_normal(self, size: Any = None, /) -> NDArray[np.float64]:
+    def standard_normal(self, size: Any = None, /) -> Vector:
         normals = randomness.normals(int(np.prod(size)), *self._address)
         return normals.astype(np.float64).reshape(size)
 
 
-def restart_options(options: dict[str, Any], population_size: int, start: int) -> dict[str, Any]:
-    """Return the options of a start: lambda and the damping doubled at every restart.
+def restart_options(
+    options: dict[str, Any], population_size: int, doublings: int
+) -> dict[str, Any]:
+    """Return the options of a start: lambda and the damping doubled so many times.
 
     `population_size` is that of the first start.
     """
-    if start == 0:
+    if doublings == 0:
         return options
-    grown = options | {"population_size": population_size * 2**start}
+    grown = options | {"population_size": population_size * 2**doublings}
     if "damping" in options:
-        grown["damping"] = options["damping"] * 2**start
+        grown["damping"] = options["damping"] * 2**doublings
     return grown

@@ -1,186 +1,257 @@
-"""A run as a state of plain entries and arrays, and back: what a checkpoint holds."""
+"""How far a run has come: what changes from generation to generation, saved and restored."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import CheckpointCorrupt, CheckpointError
-from mmes.manifolds import manifold_from
 from mmes.observe import COLUMNS, History
-from mmes.options import validated
-from mmes.run_options import RUN_OPTIONS
-from mmes.start import checked_start
-from mmes.strategies import get_strategy, named_strategy
+from mmes.result import Result
+from mmes.run_settings import RunSettings, understood
+from mmes.stopping import StopReason
+from mmes.strategies import AskTell
 from mmes.strategies.record import checked_scalar
 
-if TYPE_CHECKING:
-    from mmes.run import Run
-
-# The options of the search that may differ after resuming, because no result depends on them.
-_FREE_OPTIONS = ("kernel", "threads")
+Vector = NDArray[np.float64]
 
 
-def taken(run: Run, copy: bool) -> dict[str, Any]:
-    """Return the state of a run after its last completed generation; see `Run.state`."""
-    place = run._from
-    search = run._es.state(copy)
-    arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
-    arrays["history"] = run._history.table()
-    found = {
-        "x0": place.x0,
-        "scale": place.scale,
-        "lower": place.box and place.box[0],
-        "upper": place.box and place.box[1],
-        "best_x": run._best and run._best[1],
-    }
-    for name, array in found.items():
-        if array is not None:
-            arrays[name] = array.copy() if copy else array
-    seconds = run._elapsed() if run._began == run._began else 0.0
-    return {
-        "strategy": run._strategy_type.name,
-        "dimension": run._es.dimension,
-        "sigma0": place.sigma0,
-        "seed": run.seed,
-        "options": dict(run._options),
-        "limits": dict(run._limits),
-        "start": run._start,
-        "first_population_size": run._first_population_size,
-        "best_value": None if run._best is None else run._best[0],
-        "spent": run._spent
-        | {
-            "seconds": run._spent["seconds"] + seconds,
-            "retried": run._spent["retried"] + run._evaluator.retried,
-        },
-        "evaluations": run._spent["evaluations"] + run._es.evaluations,
-        "generations": run.generations,
-        "warned": run._warned,
-        "history": run._history.scalars(),
-        "notes": dict(run.notes),
-        "search": search,
-        "arrays": arrays,
-    }
+@dataclass(frozen=True)
+class Spent:
+    """What a part of a run has spent.
 
-
-def restored(
-    run_type: type[Run], state: dict[str, Any], fun: Callable[[Any], Any], changes: dict[str, Any]
-) -> Run:
-    """Return a run that goes on from a state; see `Run.from_state`."""
-    free = {option.name for option in RUN_OPTIONS} | set(_FREE_OPTIONS)
-    direct = {"callback", "catch", "progress", "workers"}
-    chosen = changes.pop("strategy", None)
-    for name in changes:
-        if name not in free | direct:
-            raise TypeError(
-                f"{name} cannot change when a run is resumed; {', '.join(sorted(free | direct))} "
-                "can"
-            )
-    # A file must not choose which code runs: only names of ours are taken from it.
-    with _understood():
-        strategy = named_strategy(state["strategy"]) if chosen is None else get_strategy(chosen)
-        arrays, described = state["arrays"], state["search"].get("manifold")
-        manifold = None if described is None else manifold_from(described)
-        limits = {option.name: state["limits"][option.name] for option in RUN_OPTIONS}
-        # The kernel that was chosen may not be on this machine.
-        given = state["options"] | limits | {"kernel": "auto", "threads": None, "resume": "never"}
-        validated(RUN_OPTIONS + strategy.option_table(), given, "the checkpoint")
-        start = {
-            "x0": arrays.get("x0"),
-            "sigma0": state["sigma0"],
-            "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
-            "scale": arrays.get("scale"),
-            "manifold": manifold,
-        }
-        checked_start(**start)
-    return run_type(
-        fun, **start, strategy=strategy, state=state, **given | changes | {"resume": "never"}
-    )
-
-
-def adopt(run: Run, state: dict[str, Any]) -> None:
-    """Let a new run go on from a state, after checking that it is the state of this same run.
-
-    Raises
-    ------
-    CheckpointError
-        If the state belongs to another run.
-    CheckpointCorrupt
-        If its parts do not fit together.
+    Attributes
+    ----------
+    evaluations, generations, failed : int
+        Evaluations and generations; evaluations that gave NaN or failed.
+    retried : int
+        Evaluations that were repeated because a worker was lost.
+    seconds : float
+        Time.
     """
-    with _understood():
-        _check_same(run, state)
-        _take_over(run, state)
+
+    evaluations: int = 0
+    generations: int = 0
+    failed: int = 0
+    retried: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
-@contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Make what goes wrong with the parts of a state an error that says so."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise CheckpointCorrupt(
-            f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
-        ) from error
+@dataclass
+class RunState:
+    """The state of a run.
 
+    Attributes
+    ----------
+    es : AskTell
+        The optimizer of the current start, with the state of its strategy.
+    first_population_size : int
+        The population size of the first start, from which all doublings count.
+    start : int
+        Number of the current start, 0 for the first.
+    growth : int
+        How often population size and damping were doubled since the first start.
+    spent : Spent
+        What finished starts have spent, and what processes before this one have.
+    best : tuple or None
+        The best value and point of finished starts.
+    history : History
+        The convergence.
+    partial : int
+        Evaluations of a last generation that was not completed. They are not saved: whoever goes
+        on repeats them.
+    warned : bool
+        Whether the user knows of failed evaluations.
+    notes : dict
+        Words and numbers of the caller's own, kept in the checkpoint.
+    """
 
-def _take_over(run: Run, state: dict[str, Any]) -> None:
-    arrays = state["arrays"]
-    if arrays["history"].shape[1:] != (len(COLUMNS),):
-        raise ValueError(f"the history has the shape {arrays['history'].shape}")
-    run.seed = run._options["seed"] = state["seed"]
-    run.notes = dict(state["notes"])
-    run._start = checked_scalar("start", state["start"], 0)
-    run._first_population_size = checked_scalar("size", state["first_population_size"], 0)
-    run._spent = {
-        name: checked_scalar(name, state["spent"][name], fresh)
-        for name, fresh in run._spent.items()
-    }
-    run._warned = state["warned"] is True
-    run._history = History.restored(state["history"], np.array(arrays["history"]))
-    if state["best_value"] is not None:
-        best_x = np.array(arrays["best_x"], dtype=np.float64)
-        if best_x.size != arrays["search/best_x"].size or not np.isfinite(best_x).all():
-            raise ValueError("best_x must be a point: finite, with one entry per variable")
-        run._best = float(state["best_value"]), best_x
-    if run._from.x0 is not None and run._from.x0.size != arrays["search/best_x"].size:
-        raise ValueError(f"x0 has {run._from.x0.size} entries")
-    inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
-    run._es = run._strategy_type.from_state(
-        state["search"] | {"arrays": inner},
-        kernel=run._options["kernel"],
-        threads=run._options["threads"],
-    )
+    es: AskTell
+    first_population_size: int
+    start: int = 0
+    growth: int = 0
+    spent: Spent = field(default_factory=Spent)
+    best: tuple[float, Vector] | None = None
+    history: History = field(default_factory=History)
+    partial: int = 0
+    warned: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def begun(cls, settings: RunSettings) -> RunState:
+        """Return the state before the first generation."""
+        es = settings.optimizer(0, 0)
+        return cls(es, es.population_size)
 
-def _check_same(run: Run, state: dict[str, Any]) -> None:
-    place, arrays = run._from, state["arrays"]
-    here: dict[str, Any] = {"strategy": run._strategy_type.name, "sigma0": place.sigma0}
-    there: dict[str, Any] = {"strategy": state["strategy"], "sigma0": state["sigma0"]}
-    manifold = None if run._manifold is None else run._manifold.description()
-    here["manifold"], there["manifold"] = manifold, state["search"].get("manifold")
-    for name in set(run._options) & set(state["options"]) - {"seed", *_FREE_OPTIONS}:
-        here[name], there[name] = run._options[name], state["options"][name]
-    if run._seed_was_given:
-        here["seed"], there["seed"] = run.seed, state["seed"]
-    box = place.box or (None, None)
-    vectors = {"x0": place.x0, "scale": place.scale, "lower": box[0], "upper": box[1]}
-    for name, value in here.items():
-        if value != there[name]:
-            raise CheckpointError(
-                f"the checkpoint belongs to another run: {name} is {value!r} here and was "
-                f"{there[name]!r}"
-            )
-    for name, array in vectors.items():
-        if not _same(array, arrays.get(name)):
-            raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
+    @property
+    def evaluations(self) -> int:
+        """Evaluations so far, over all starts."""
+        return self.spent.evaluations + self.es.evaluations + self.partial
 
+    @property
+    def generations(self) -> int:
+        """Completed generations so far, over all starts."""
+        return self.spent.generations + self.es.generation
 
-def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+    @property
+    def best_value(self) -> float:
+        """The best value so far."""
+        return self._better_start()[0]
+
+    @property
+    def best_x(self) -> Vector:
+        """The best point so far."""
+        return self._better_start()[1]
+
+    def _better_start(self) -> tuple[float, Any]:
+        here = self.es.best_value
+        if self.best is not None and not here < self.best[0]:
+            return self.best
+        return here, self.es.best_x
+
+    def record(self) -> None:
+        """Take note of a generation in the history."""
+        self.history.record(*self._line())
+
+    def _line(self) -> tuple[int, float, float, int]:
+        return self.evaluations, self.best_value, self.es.sigma, self.start
+
+    def restarted(self, settings: RunSettings) -> AskTell:
+        """Return the optimizer of the next start; this state stays as it is."""
+        return settings.optimizer(self.start + 1, self.growth + 1, self.first_population_size)
+
+    def go_on_with(self, es: AskTell) -> None:
+        """Let the next start begin."""
+        value, x = self._better_start()
+        self.best = value, np.array(self.es.kernel.to_host(x))
+        self.spent += self._here()
+        self.start += 1
+        self.growth += 1
+        self.es = es
+
+    def _here(self) -> Spent:
+        es = self.es
+        return Spent(es.evaluations, es.generation, es.failed_evaluations)
+
+    # Saving and restoring
+
+    def saved(self, settings: RunSettings, now: Spent, copy: bool = True) -> dict[str, Any]:
+        """Return the state after the last completed generation: JSON-able entries and "arrays".
+
+        Parameters
+        ----------
+        settings : RunSettings
+            The settings, which are kept with it.
+        now : Spent
+            The seconds and the repeated evaluations of this process.
+        copy : bool
+            Whether the arrays are copied; without, they change as the run goes on.
+        """
+        search = self.es.state(copy)
+        arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
+        own = settings.arrays() | ({} if self.best is None else {"best_x": self.best[1]})
+        arrays |= {name: array.copy() if copy else array for name, array in own.items()}
+        arrays["history"] = self.history.table()
+        return settings.entries() | {
+            "dimension": self.es.dimension,
+            "start": self.start,
+            "growth": self.growth,
+            "first_population_size": self.first_population_size,
+            "best_value": None if self.best is None else self.best[0],
+            "spent": asdict(self.spent + now),
+            "evaluations": self.spent.evaluations + self.es.evaluations,
+            "generations": self.generations,
+            "warned": self.warned,
+            "history": self.history.scalars(),
+            "notes": dict(self.notes),
+            "search": search,
+            "arrays": arrays,
+        }
+
+    @classmethod
+    def restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
+        """Return the state that was saved.
+
+        Raises
+        ------
+        CheckpointCorrupt
+            If its parts do not fit together.
+        """
+        with understood():
+            return cls._restored(settings, saved)
+
+    @classmethod
+    def _restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
+        arrays, x0 = saved["arrays"], settings.place.x0
+        if arrays["history"].shape[1:] != (len(COLUMNS),):
+            raise ValueError(f"the history has the shape {arrays['history'].shape}")
+        if x0 is not None and x0.size != arrays["search/best_x"].size:
+            raise ValueError(f"x0 has {x0.size} entries")
+        best = None
+        if saved["best_value"] is not None:
+            best = float(saved["best_value"]), np.array(arrays["best_x"], np.float64)
+            if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
+                raise ValueError("best_x must be a point: finite, with one entry per variable")
+        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        return cls(
+            es=settings.strategy.from_state(
+                saved["search"] | {"arrays": inner},
+                kernel=settings.options["kernel"],
+                threads=settings.options["threads"],
+            ),
+            first_population_size=checked_scalar("size", saved["first_population_size"], 0),
+            start=checked_scalar("start", saved["start"], 0),
+            # Version 0.1.0 doubled at restarts alone.
+            growth=checked_scalar("growth", saved.get("growth", saved["start"]), 0),
+            spent=Spent(
+                **{
+                    name: checked_scalar(name, saved["spent"][name], fresh)
+                    for name, fresh in asdict(Spent()).items()
+                }
+            ),
+            best=best,
+            history=History.restored(saved["history"], np.array(arrays["history"])),
+            warned=saved["warned"] is True,
+            notes=dict(saved["notes"]),
+        )
+
+    # The end
+
+    def result(
+        self,
+        settings: RunSettings,
+        now: Spent,
+        reason: StopReason,
+        reevaluated: dict[str, Vector] | None = None,
+    ) -> Result:
+        """Return what the run leaves behind; parameters as in `saved`."""
+        es, total = self.es, self.spent + self._here() + now
+        again = 0 if reevaluated is None else sum(map(len, reevaluated.values()))
+        reached = reason is StopReason.TARGET_REACHED
+        return Result(
+            x=np.array(es.kernel.to_host(self.best_x)),
+            fun=self.best_value,
+            nfev=self.evaluations + again,
+            nit=self.generations,
+            success=reached or (settings.limits["target"] is None and reason.converged),
+            status=reason.status,
+            message=reason.sentence,
+            reason=reason,
+            mean=np.array(es.kernel.to_host(es.mean)),
+            sigma=es.sigma,
+            seed=settings.seed,
+            starts=self.start + 1,
+            failed=total.failed,
+            time=total.seconds,
+            history=self.history.columns(self._line() if self.partial else None),
+            strategy=es.name,
+            options=dict(es.options) | {"seed": settings.seed},
+            kernel=es.kernel.name,
+            retried=total.retried,
+            reevaluated=reevaluated,
+        )

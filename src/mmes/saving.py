@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mmes import checkpoint
-from mmes.errors import CheckpointError, CheckpointWarning, warn_user
+from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
 
 # Writing takes at most about this share of a run's time, however large the state is.
 _WRITING_SHARE = 0.1
@@ -22,30 +22,38 @@ class Saver:
     ----------
     path : str, path or None
         The checkpoint; None never writes.
-    seconds : float
-        Time between two checkpoints.
-    generations : int or None
-        Generations between two checkpoints, instead of the time.
-    strict : bool
-        Whether a checkpoint that cannot be written raises; otherwise there is one warning and the
-        run goes on.
+    limits : mapping
+        Options of the run: the seconds between two checkpoints, or the generations instead, and
+        whether one that cannot be written raises; otherwise there is one warning and the run goes
+        on.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        seconds: float,
-        generations: int | None,
-        strict: bool,
-    ):
+    def __init__(self, path: str | os.PathLike[str] | None, limits: Mapping[str, Any]):
         self.path = None if path is None else _checked_path(path)
-        self._seconds = seconds
-        self._generations = generations
-        self._strict = strict
+        self._seconds = limits["checkpoint_seconds"]
+        self._generations = limits["checkpoint_generations"]
+        self._strict = limits["checkpoint_strict"]
         self._warned = False
         self._generation = 0
         self._wrote_at = time.monotonic()
-        self._wait = seconds
+        self._wait = self._seconds
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the state in the checkpoint that is there already, if there is one."""
+        if self.path is None or not checkpoint.exists(self.path):
+            return None
+        entries, arrays = checkpoint.read(self.path)
+        return entries | {"arrays": arrays}
+
+    def refuse_existing(self, over: str | os.PathLike[str] | None = None) -> None:
+        """Raise CheckpointExists if there is a checkpoint already, unless it is the one `over`."""
+        if self.path is None or not checkpoint.exists(self.path):
+            return
+        if over is None or self.path != Path(over).absolute():
+            raise CheckpointExists(
+                f"there is a checkpoint at {self.path} already: go on from it with mmes.resume or "
+                "resume='auto', choose another name, or delete it"
+            )
 
     def begin(self, generation: int) -> None:
         """Count from here."""

@@ -228,17 +228,17 @@ def test_row09_a_half_made_update_is_never_saved(tmp_path, monkeypatch, same):
         checkpoint=path,
         checkpoint_generations=4,
     )
-    update = run._es._search.update
+    update = run._state.es._search.update
     calls = []
 
     def broken(*arguments):
         calls.append(1)
         if len(calls) == 10:
-            run._es._search.state.sigma *= 3  # half done
+            run._state.es._search.state.sigma *= 3  # half done
             raise KeyboardInterrupt
         return update(*arguments)
 
-    monkeypatch.setattr(run._es._search, "update", broken)
+    monkeypatch.setattr(run._state.es._search, "update", broken)
     with pytest.raises(KeyboardInterrupt):
         run.run()
     assert mmes.checkpoint.read(path)[0]["generations"] == 8
@@ -286,7 +286,7 @@ def test_row10_another_thread_may_stop_the_run(workers):
     threading.Timer(0.4, run.request_stop).start()
     result = run.run()
     assert result.reason is mmes.StopReason.REQUESTED
-    assert result.nfev == 1 + result.nit * run._es.population_size  # whole generations
+    assert result.nfev == 1 + result.nit * run._state.es.population_size  # whole generations
 
 
 def test_row10_a_daemon_thread_with_workers_does_not_keep_the_interpreter(script):

@@ -1,0 +1,225 @@
+"""What a run was asked to do, checked. It does not change while the run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import CheckpointCorrupt, CheckpointError
+from mmes.manifolds import Manifold, manifold_from
+from mmes.options import validated
+from mmes.randomness import fresh_seed
+from mmes.restarts import restart_options, start_point, start_seed
+from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
+from mmes.start import Start, checked_manifold, checked_start
+from mmes.strategies import AskTell, get_strategy, named_strategy
+
+# The options of the search that may differ after resuming, because no result depends on them.
+_FREE_OPTIONS = ("kernel", "threads")
+# Arguments of `minimize` that are no options, and may differ after resuming.
+_FREE_ARGUMENTS = ("args", "callback", "catch", "progress", "workers")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run.
+
+    Attributes
+    ----------
+    strategy : type
+        The strategy that searches.
+    place : Start
+        Start point, mutation strength, bounds and scale.
+    manifold : Manifold or None
+        The space to search, if it is not R^n.
+    options : dict
+        Options of the strategy, the seed among them.
+    limits : dict
+        Options of the run itself, those of `RUN_OPTIONS`.
+    seed_given : bool
+        Whether the seed was given, or drawn.
+    """
+
+    strategy: type[AskTell]
+    place: Start
+    manifold: Manifold | None
+    options: dict[str, Any]
+    limits: dict[str, Any]
+    seed_given: bool
+
+    @classmethod
+    def checked(
+        cls,
+        x0: Any,
+        sigma0: Any,
+        space: dict[str, Any],
+        strategy: Any,
+        checkpoint: Any,
+        options: dict[str, Any],
+    ) -> RunSettings:
+        """Return the settings that the arguments of `minimize` ask for.
+
+        Parameters
+        ----------
+        x0, sigma0, strategy, checkpoint
+            As in `minimize`.
+        space : dict
+            Its arguments `bounds`, `scale` and `manifold`.
+        options : dict
+            Its options.
+        """
+        kind = get_strategy(strategy)
+        table = RUN_OPTIONS + kind.option_table()
+        chosen = validated(table, options, f"minimize with strategy {kind.name!r}")
+        limits = {option.name: chosen.pop(option.name) for option in RUN_OPTIONS}
+        check_together(limits, checkpoint)
+        seed_given = chosen["seed"] is not None
+        if not seed_given:
+            chosen["seed"] = fresh_seed()
+        bounds, scale = space["bounds"], space["scale"]
+        manifold = checked_manifold(space["manifold"], kind.name, kind.on_manifolds, bounds, scale)
+        place = checked_start(x0, sigma0, bounds, scale, manifold)
+        return cls(kind, place, manifold, chosen, limits, seed_given)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.options["seed"]
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """The options of the evaluator."""
+        return {option.name: self.limits[option.name] for option in EVALUATION}
+
+    def optimizer(self, start: int, doublings: int, population_size: int = 0) -> AskTell:
+        """Return the optimizer that a start begins with.
+
+        Parameters
+        ----------
+        start : int
+            Number of the start, 0 for the first.
+        doublings : int
+            How often population size and damping are doubled.
+        population_size : int
+            That of the first start, if there are doublings.
+        """
+        place = self.place
+        options = restart_options(self.options, population_size, doublings)
+        return self.strategy(
+            start_point(place, self.seed, start, self.manifold),
+            place.sigma0,
+            bounds=place.box,
+            scale=place.scale,
+            manifold=self.manifold,
+            **options | {"seed": start_seed(self.seed, start)},
+        )
+
+    # What a checkpoint keeps of them
+
+    def entries(self) -> dict[str, Any]:
+        """Return what a checkpoint writes as text."""
+        return {
+            "strategy": self.strategy.name,
+            "sigma0": self.place.sigma0,
+            "seed": self.seed,
+            "options": dict(self.options),
+            "limits": dict(self.limits),
+        }
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays of a checkpoint; those that were not given are left out."""
+        lower, upper = self.place.box or (None, None)
+        found = {"x0": self.place.x0, "scale": self.place.scale, "lower": lower, "upper": upper}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def continued(self, saved: dict[str, Any]) -> RunSettings:
+        """Return these settings with the seed of a saved run, which must be the same run.
+
+        Raises
+        ------
+        CheckpointError
+            If the state belongs to another run.
+        CheckpointCorrupt
+            If it is no state of a run.
+        """
+        with understood():
+            return self._continued(saved)
+
+    def _continued(self, saved: dict[str, Any]) -> RunSettings:
+        here, there = self.entries(), {name: saved[name] for name in ("strategy", "sigma0")}
+        manifold = None if self.manifold is None else self.manifold.description()
+        here["manifold"], there["manifold"] = manifold, saved["search"].get("manifold")
+        for name in set(self.options) & set(saved["options"]) - {"seed", *_FREE_OPTIONS}:
+            here[name], there[name] = self.options[name], saved["options"][name]
+        if self.seed_given:
+            there["seed"] = saved["seed"]
+        for name, value in there.items():
+            if here[name] != value:
+                raise CheckpointError(
+                    f"the checkpoint belongs to another run: {name} is {here[name]!r} here and was "
+                    f"{value!r}"
+                )
+        ours, theirs = self.arrays(), saved["arrays"]
+        for name in ("x0", "scale", "lower", "upper"):
+            if not _same(ours.get(name), theirs.get(name)):
+                raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
+        return replace(self, options=self.options | {"seed": saved["seed"]})
+
+
+def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with which `Run` goes on from a saved state.
+
+    Parameters
+    ----------
+    saved : dict
+        The state.
+    changes : dict
+        What `mmes.resume` was given; only what no result depends on, and limits, may change.
+    """
+    given = dict(changes)
+    strategy = given.pop("strategy", None)
+    free = {option.name for option in RUN_OPTIONS} | {*_FREE_OPTIONS, *_FREE_ARGUMENTS}
+    for name in given:
+        if name not in free:
+            raise TypeError(
+                f"{name} cannot change when a run is resumed; {', '.join(sorted(free))} can"
+            )
+    with understood():
+        # A file must not choose which code runs: only names of ours are taken from it.
+        kind = named_strategy(saved["strategy"]) if strategy is None else get_strategy(strategy)
+        arrays, described = saved["arrays"], saved["search"].get("manifold")
+        limits = {option.name: saved["limits"][option.name] for option in RUN_OPTIONS}
+        # The kernel that was chosen may not be on this machine.
+        own = saved["options"] | limits | {"kernel": "auto", "threads": None, "resume": "never"}
+        validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
+        place = {
+            "x0": arrays.get("x0"),
+            "sigma0": saved["sigma0"],
+            "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
+            "scale": arrays.get("scale"),
+            "manifold": None if described is None else manifold_from(described),
+        }
+        checked_start(**place)
+    return own | given | place | {"strategy": kind, "resume": "never"}
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Make what goes wrong with the parts of a saved state an error that says so."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise CheckpointCorrupt(
+            f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
