@@ -289,7 +289,7 @@ def test_caught_exceptions_make_failed_candidates() -> None:
             raise ArithmeticError
         return sphere(x)
 
-    with pytest.warns(FailedEvaluationWarning, match="once a run"):
+    with pytest.warns(FailedEvaluationWarning, match="once per run"):
         r = mmes.minimize(fragile, X0, 0.5, seed=1, catch=(ArithmeticError,), max_evaluations=500)
     assert r.failed > 0
     assert r.x[0] >= 0.9
