@@ -70,13 +70,24 @@ def checked_start(
         return Start(point, checked_sigma(sigma0), box, sizes)
     if box is None or not finite or sizes is not None:
         raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
-    width = box[1] - box[0]
+    sigma, sizes = size_of_box(*box)
+    return Start(point, sigma, box, sizes)
+
+
+def size_of_box(lower: Vector, upper: Vector) -> tuple[float, Vector | None]:
+    """Return the mutation strength, and the scales, with which a search of a box begins.
+
+    The first step of each variable is 0.3 of the width there. The mutation strength is that of the
+    geometric mean of the widths; where they differ, one scale per variable does the rest.
+    """
+    width = upper - lower
     if not (width > 0).any():
         raise ValueError("sigma0 is needed: the box has no width to take it from")
     typical = float(np.exp(np.log(width[width > 0]).mean()))
+    sizes = None
     if not np.all(width == width[0]):
         sizes = np.where(width > 0, width / typical, 1.0)
-    return Start(point, SIGMA_SHARE_OF_BOX * typical, box, sizes)
+    return SIGMA_SHARE_OF_BOX * typical, sizes
 
 
 def claimed_size(x0: Any) -> int:

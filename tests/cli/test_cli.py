@@ -173,6 +173,17 @@ def test_the_same_command_again_goes_on(capsys):
     assert json.loads(Path("o/result.json").read_text())["nfev"] == 200
 
 
+def test_a_built_in_problem_resumes_from_its_own_random_start(capsys):
+    """Failed before: the second command drew another seed, and refused its own checkpoint."""
+    words = ("run", "sphere", "--dim", 10, "--checkpoint", "c.mmes", "--resume", "auto", "--quiet")
+    assert command(capsys, *words, "--max-evaluations", 100, "--out", "a")[0] == 0
+    status, _, err = command(capsys, *words, "--max-evaluations", 200, "--out", "b")
+    assert status == 0, err
+    first, second = (json.loads(Path(f"{o}/result.json").read_text()) for o in "ab")
+    assert first["seed"] == second["seed"]
+    assert second["nfev"] == 200
+
+
 def test_help_for_everyone(capsys):
     assert main([]) == 2
     assert "First steps" in capsys.readouterr().out

@@ -25,11 +25,11 @@ def make(**changes) -> Trial:
 def test_a_run_is_what_minimize_gives():
     outcome = perform(make())
     problem = problems.get("sphere", dimension=20)
-    x0, sigma0 = starting_point(make(), problem)
+    place = starting_point(make(), problem)
     direct = mmes.minimize(
         problem.batch,
-        x0,
-        sigma0,
+        place.x0,
+        place.sigma0,
         vectorized=True,
         seed=5,
         mixing=2,
@@ -53,15 +53,16 @@ def test_a_spent_budget_is_no_success():
 
 def test_starts_follow_the_seed_and_the_interval():
     problem = problems.get("sphere", dimension=20)
-    first, sigma0 = starting_point(make(), problem)
-    assert sigma0 == 3.0
-    assert np.all(np.abs(first) <= 5.0)
-    assert first.tolist() == starting_point(make(max_evaluations=9), problem)[0].tolist()
-    assert first.tolist() != starting_point(make(seed=6), problem)[0].tolist()
-    box, share = starting_point(make(start=None, sigma0=None), problem)
+    first = starting_point(make(), problem)
+    assert first.sigma0 == 3.0
+    assert np.all(np.abs(first.x0) <= 5.0)
+    assert first.x0.tolist() == starting_point(make(max_evaluations=9), problem).x0.tolist()
+    assert first.x0.tolist() != starting_point(make(seed=6), problem).x0.tolist()
+    box = starting_point(make(start=None, sigma0=None), problem)
     width = problem.upper - problem.lower
-    assert np.all((box >= problem.lower) & (box <= problem.upper))
-    assert share == pytest.approx(0.3 * width[0])
+    assert np.all((box.x0 >= problem.lower) & (box.x0 <= problem.upper))
+    assert box.sigma0 == pytest.approx(0.3 * width[0])
+    assert box.scale is None
 
 
 def test_bounds_hold_for_every_evaluation(tmp_path):

@@ -115,7 +115,7 @@ def run(argv: list[str]) -> int:
     if isinstance(objective, BuiltIn) and arguments.workers is None:
         options.setdefault("vectorized", True)
     problem = objective.problem if isinstance(objective, BuiltIn) else None
-    options |= where_to_start(arguments, problem, options)
+    options |= _checked(lambda: where_to_start(arguments, problem, options))
     made = _checked(
         lambda: Run(
             objective,

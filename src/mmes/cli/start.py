@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmes import randomness
+from mmes import checkpoint as files
 from mmes.cli.arguments import vector
 from mmes.cli.status import Mistake
 from mmes.problems import Problem
-from mmes.start import SIGMA_SHARE_OF_BOX
+from mmes.randomness import fresh_seed
+from mmes.restarts import uniform_start
+from mmes.start import size_of_box
 
 
 def where_to_start(
@@ -43,11 +44,12 @@ def where_to_start(
     if problem is not None and bounds is None:
         # The box says where to start; the search may leave it, as in the paper's experiments.
         if x0 is None:
-            found["seed"] = options.get("seed", randomness.fresh_seed())
-            found["x0"] = _uniform(problem, found["seed"])
+            found["seed"] = options.get("seed") or _seed_so_far(arguments) or fresh_seed()
+            found["x0"] = uniform_start(problem.lower, problem.upper, found["seed"])
         if arguments.sigma0 is None:
-            width = float(np.mean(problem.upper - problem.lower))
-            found["sigma0"] = SIGMA_SHARE_OF_BOX * width
+            if arguments.scale is not None:
+                raise Mistake("--scale needs --sigma0, which multiplies it")
+            found["sigma0"], found["scale"] = size_of_box(problem.lower, problem.upper)
     return found
 
 
@@ -66,9 +68,13 @@ def _dimension(given: Any, x0: Any, bounds: tuple[Any, Any] | None) -> int:
     return given or next(iter(sizes.values()))
 
 
-def _uniform(problem: Problem, seed: int) -> NDArray[np.float64]:
-    share = randomness.uniforms(problem.dimension, seed, randomness.Stream.START_POINT, 0)
-    return problem.lower + share * (problem.upper - problem.lower)
+def _seed_so_far(arguments: Any) -> int | None:
+    """Return the seed of the run to go on with, if there is one: its start point hangs on it."""
+    path = arguments.checkpoint
+    if path is None or getattr(arguments, "resume", None) != "auto" or not files.exists(path):
+        return None
+    seed = files.read(path)[0]["seed"]
+    return seed if isinstance(seed, int) else None
 
 
 def _bounds(text: str) -> tuple[Any, Any]:

@@ -18,12 +18,11 @@ from mmes.experiments.store import TrialResult, thin
 from mmes.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
+from mmes.restarts import uniform_start
+from mmes.start import Start, size_of_box
 from mmes.strategies import get_strategy
 
 Traces = tuple[Vector, Vector, Vector]
-
-START_STREAM = 20210
-"""Tells the generator of start points apart from other uses of the same seed."""
 
 
 class Observed:
@@ -75,15 +74,15 @@ def with_records(trace: Traces, records: Sequence[tuple[int, float]]) -> Traces:
     return evaluations, best, sigma
 
 
-def starting_point(run: Trial, problem: Problem) -> tuple[Vector, float]:
+def starting_point(run: Trial, problem: Problem) -> Start:
     """Return the start point, uniform by the run's seed, and the initial step size."""
-    rng = np.random.default_rng([run.seed, START_STREAM])
-    if run.start is None:
-        x0 = rng.uniform(problem.lower, problem.upper)
-    else:
-        x0 = rng.uniform(*run.start, size=run.dimension)
-    width = float(np.median(problem.upper - problem.lower))
-    return x0, 0.3 * width if run.sigma0 is None else run.sigma0
+    box = problem.lower, problem.upper
+    if run.start is not None:
+        box = np.full(run.dimension, run.start[0]), np.full(run.dimension, run.start[1])
+    sigma0, scale = run.sigma0, None
+    if sigma0 is None:
+        sigma0, scale = size_of_box(problem.lower, problem.upper)
+    return Start(uniform_start(*box, run.seed), sigma0, None, scale)
 
 
 def versions() -> dict[str, str]:
@@ -113,7 +112,7 @@ def perform(run: Trial) -> TrialResult:
     if is_clustering(run.objective.name):
         return perform_over_subspaces(run, versions())
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
-    x0, sigma0 = starting_point(run, problem)
+    place = starting_point(run, problem)
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
@@ -129,8 +128,9 @@ def perform(run: Trial) -> TrialResult:
     wall, cpu = time.perf_counter(), time.process_time()
     result = minimize(
         objective,
-        x0,
-        sigma0,
+        place.x0,
+        place.sigma0,
+        scale=place.scale,
         vectorized=True,
         strategy=run.strategy.name,
         seed=run.seed,
