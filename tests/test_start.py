@@ -25,7 +25,7 @@ def test_a_fixed_variable_does_not_count() -> None:
     np.testing.assert_allclose(scale, 1.0)
 
 
-def test_library_laboratory_and_command_line_start_alike(tmp_path, monkeypatch) -> None:
+def test_a_run_starts_where_the_shared_generator_says() -> None:
     lower, upper = np.array([-1.0, 0.0]), np.array([3.0, 100.0])
     place = checked_start(None, None, (lower, upper), None)
     expected = uniform_start(lower, upper, 7)

@@ -183,6 +183,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
     """
     given = dict(changes)
     strategy = given.pop("strategy", None)
+    kind = None if strategy is None else get_strategy(strategy)
     free = {option.name for option in RUN_OPTIONS} | {*_FREE_OPTIONS, *_FREE_ARGUMENTS}
     for name in given:
         if name not in free:
@@ -191,7 +192,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             )
     with understood():
         # A file must not choose which code runs: only names of ours are taken from it.
-        kind = named_strategy(saved["strategy"]) if strategy is None else get_strategy(strategy)
+        kind = kind or named_strategy(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
         limits = {option.name: saved["limits"][option.name] for option in RUN_OPTIONS}
         # The kernel that was chosen may not be on this machine.

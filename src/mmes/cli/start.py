@@ -44,7 +44,8 @@ def where_to_start(
     if problem is not None and bounds is None:
         # The box says where to start; the search may leave it, as in the paper's experiments.
         if x0 is None:
-            found["seed"] = options.get("seed") or _seed_so_far(arguments) or fresh_seed()
+            seed = options.get("seed", _seed_so_far(arguments))
+            found["seed"] = fresh_seed() if seed is None else seed
             found["x0"] = uniform_start(problem.lower, problem.upper, found["seed"])
         if arguments.sigma0 is None:
             if arguments.scale is not None:
