@@ -138,6 +138,6 @@ def test_a_checkpoint_cannot_name_code_to_run(model, tmp_path, monkeypatch) -> N
     monkeypatch.chdir(tmp_path)
     run = mmes.Run(lambda x: float(x @ x), np.ones(4), 0.5, seed=1)
     state = run.state() | {"strategy": "trap.py:Mine"}
-    with pytest.raises(ValueError, match=r"there is no strategy 'trap.py:Mine'"):
+    with pytest.raises(mmes.CheckpointCorrupt, match=r"there is no strategy 'trap.py:Mine'"):
         mmes.Run.from_state(state, lambda x: float(x @ x))
     assert not (tmp_path / "sprung").exists()
