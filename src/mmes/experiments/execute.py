@@ -117,7 +117,7 @@ def perform(run: Trial) -> TrialResult:
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
     known = {option.name for option in get_strategy(run.strategy.name).option_table()}
-    for name, value in ending_of_the_paper("restarts" in settings, sigma0).items():
+    for name, value in ending_of_the_paper("restarts" in settings, place.sigma0).items():
         if name in known:
             settings.setdefault(name, value)
     if run.bounds != "none":
