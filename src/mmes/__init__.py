@@ -23,11 +23,12 @@ from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
-from mmes.strategies import MMES, RiemannianMMES
+from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
 from mmes.version import __version__
 
 __all__ = [
     "MMES",
+    "AdaptiveMMES",
     "CheckpointCorrupt",
     "CheckpointError",
     "CheckpointExists",

@@ -6,8 +6,8 @@ from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
-from mmes.strategies.mmes import MMES, RiemannianMMES
-from mmes.strategies.registry import STRATEGIES, get_strategy, named_strategy
+from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
+from mmes.strategies.registry import STRATEGIES, automatic, get_strategy, named_strategy
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
@@ -20,12 +20,14 @@ __all__ = [
     "R1ES",
     "SDAES",
     "STRATEGIES",
+    "AdaptiveMMES",
     "AskTell",
     "FastCMA",
     "IsotropicES",
     "RiemannianMMES",
     "RmES",
     "SepCMA",
+    "automatic",
     "get_strategy",
     "named_strategy",
 ]

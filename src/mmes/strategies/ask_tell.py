@@ -88,13 +88,8 @@ class AskTell:
         chosen = validated(self.option_table(), options, type(self).__name__)
         sigma = checked_sigma(sigma0)
         n = claimed_size(x0)
-        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
-        own = {option.name: chosen[option.name] for option in self.search_type.options}
-        images = 0
-        if bounds is not None and BOXES[chosen["bounds_handling"]].apart:
-            images = 8 * n * (own["population_size"] or default_population_size(n))
-        planned, needed = self.search_type.planned(n, own, usable - images)
-        self.planned_bytes = needed + images
+        self._bounded = bounds is not None
+        planned, self.planned_bytes = self._planned(chosen, n)
         chosen |= planned
         self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
@@ -124,7 +119,11 @@ class AskTell:
             seed=self.seed,
             manifold=manifold,
         )
+        self._setup = setup
         self._search = self.search_type(setup, planned)
+        # Said outright: neither a smaller machine that resumes nor growth may change the archive.
+        if "archive_size" in chosen:
+            chosen["archive_size"] = getattr(self._search, "archive_size", chosen["archive_size"])
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
@@ -143,6 +142,16 @@ class AskTell:
         self._points: Handle = None  # as the search made them
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
+
+    def _planned(self, options: dict[str, Any], n: int) -> tuple[dict[str, Any], int]:
+        """Return the algorithm's own options, reduced to the memory there is, and the bytes."""
+        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+        own = {option.name: options[option.name] for option in self.search_type.options}
+        images = 0
+        if self._bounded and BOXES[options["bounds_handling"]].apart:
+            images = 8 * n * (own["population_size"] or default_population_size(n))
+        planned, needed = self.search_type.planned(n, own, usable - images)
+        return planned, needed + images
 
     # What a user reads
 
@@ -292,6 +301,39 @@ class AskTell:
         }
         return tuple(reason for reason, held in holds.items() if held)
 
+    def grow(self, sigma: float | None = None) -> None:
+        """Double population size and damping, and go on from where the search stands.
+
+        That is the remedy against noise: mean, path, directions and scales stay, and the next
+        generation is compared with no earlier one.
+
+        Parameters
+        ----------
+        sigma : float, optional
+            The mutation strength to go on with; by default it stays.
+
+        Raises
+        ------
+        TellError
+            If a generation was asked and not told: `skip` it first.
+        MemoryError
+            If the larger population does not fit; the search stays as it is.
+        """
+        with self._alone:
+            if self._population is not None:
+                raise TellError("a generation was asked and not told yet: tell it, or skip it")
+            options = self.options | {
+                "population_size": 2 * self.population_size,
+                "damping": 2 * self.options["damping"],
+            }
+            planned, needed = self._planned(options, self.dimension)
+            self.planned_bytes, self.options = needed, options | planned
+            grown = self.search_type(self._setup, planned)
+            grown.take_over(self._search)
+            self._search = grown
+            if sigma is not None:
+                grown.sigma = sigma
+
     # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
@@ -351,7 +393,8 @@ class AskTell:
             made.box = type(made.box).from_arrays(arrays)
             made._mapped = made.box if made.box.apart else None
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
-        if state["generation"] and made._search.needs_start_value:
+        told = any(a.size for name, a in inner.items() if name.endswith("previous"))
+        if told and made._search.needs_start_value:
             made._search.start(0.0)  # makes room for the values that are restored
         made._search.restore(state["search"], inner)
         for name in _COUNTS:
@@ -379,7 +422,8 @@ class AskTell:
         for option in cls.search_type.options:
             value, most = state["options"].get(option.name), shown
             if option.name == "population_size":
-                most = evaluations // generation if generation else LARGEST_COUNT
+                # A search that has just grown asks for twice what it was told in a generation.
+                most = 2 * evaluations if generation else LARGEST_COUNT
             elif option.name not in ("archive_size", "directions"):
                 continue
             if isinstance(value, int) and value > most:

@@ -21,7 +21,7 @@ COMMON_OPTIONS = (
         str,
         "How the points of the search become points of the box: by a smooth map that is the "
         "identity inside, by clipping onto the wall, or by reflection at it.",
-        default="clip",
+        default="smooth",
         choices=BOXES.keys(),
     ),
     Option(

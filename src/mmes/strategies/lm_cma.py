@@ -166,7 +166,8 @@ class LMCMASearch(Recorded[State]):
         preset = PRESETS[options["preset"]]
         self.population = p = Population.from_options(n, options)
         self.population_size = p.size
-        m = value_or(options["archive_size"], default_population_size(n))
+        self.archive_size: int = value_or(options["archive_size"], default_population_size(n))
+        m = self.archive_size
         self.c_1 = value_or(options["c_1"], 1 / (10 * math.log(n + 1)))
         self.c_c = value_or(options["c_c"], 0.5 / math.sqrt(n))
         self.spacing: int = value_or(options["spacing"], n)  # N_steps

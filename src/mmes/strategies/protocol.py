@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,10 @@ class Search(Protocol):
         MemoryError
             If the search cannot fit; names the array, the bytes and what would fit.
         """
+        ...
+
+    def take_over(self, other: Self) -> None:
+        """Go on from the state of a search with another population size, its values forgotten."""
         ...
 
     def start(self, value: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,16 @@ def _check_numbers(name: str, stored: NDArray[Any]) -> None:
         raise ValueError(f"{name} must be finite")
 
 
+def forget_values(record: Any) -> None:
+    """Empty the values of the generation before, there and in dataclasses inside."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name == "previous":
+            setattr(record, field.name, np.empty(0))
+        elif is_dataclass(value):
+            forget_values(value)
+
+
 class Centred(Protocol):
     """The least that a state holds."""
 
@@ -148,6 +158,11 @@ class Recorded(Generic[S]):
         """See `Search.spread`."""
         scale = getattr(self.state, "scale", None)
         return 1.0 if scale is None else self._kernel.largest(scale)
+
+    def take_over(self, other: Self) -> None:
+        """See `Search.take_over`."""
+        self.state = other.state
+        forget_values(self.state)
 
     def scalars(self) -> dict[str, Any]:
         """See `Search.scalars`."""

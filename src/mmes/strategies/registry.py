@@ -12,15 +12,50 @@ from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
-from mmes.strategies.mmes import MMES
+from mmes.strategies.mmes import MMES, AdaptiveMMES
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
-    for strategy in (MMES, CMAES, SepCMA, LMCMA, LMMA, RmES, R1ES, SDAES, FastCMA, IsotropicES)
+    for strategy in (
+        MMES,
+        AdaptiveMMES,
+        CMAES,
+        SepCMA,
+        LMCMA,
+        LMMA,
+        RmES,
+        R1ES,
+        SDAES,
+        FastCMA,
+        IsotropicES,
+    )
 }
+
+
+AUTO_LIMIT = 100
+"""Up to so many variables ``"auto"`` takes CMA-ES, whose full covariance matrix pays there."""
+
+
+def automatic(n: int, manifold: bool = False, on_host: bool = True) -> tuple[type[AskTell], str]:
+    """Return the strategy that ``"auto"`` stands for, and why.
+
+    Parameters
+    ----------
+    n : int
+        Number of variables.
+    manifold : bool
+        Whether a manifold is searched.
+    on_host : bool
+        Whether vectors live in the host's memory.
+    """
+    if manifold:
+        return MMES, "it searches manifolds"
+    if n <= AUTO_LIMIT and on_host:
+        return CMAES, f"n = {n} is at most {AUTO_LIMIT}"
+    return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}" if on_host else "it runs on a device"
 
 
 def get_strategy(strategy: Any) -> type[AskTell]:
@@ -62,7 +97,7 @@ def named_strategy(strategy: Any) -> type[AskTell]:
         )
     table = {_plain(name): known for name, known in STRATEGIES.items()}
     plain = _plain(strategy)
-    for spelling in (plain, plain + "es", plain.removesuffix("es")):
+    for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
             return table[spelling]
     raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}")

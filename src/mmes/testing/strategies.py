@@ -194,6 +194,35 @@ def check_unbounded(strategy: Strategy) -> None:
     _finite(es)
 
 
+def check_growth(strategy: Strategy) -> None:
+    """Check that `grow` doubles population and damping, keeps the state, and resumes to the bit."""
+    for n in SMALL:
+        es = strategy(np.ones(n), 0.5, seed=12)
+        for _ in range(20):
+            _tell_some(es)
+        size, damping, before = es.population_size, es.options["damping"], es.state()["arrays"]
+        es.grow(sigma=0.25)
+        after = es.state()["arrays"]
+        _require(
+            (es.population_size, es.options["damping"]) == (2 * size, 2 * damping),
+            "grow() must double population size and damping",
+        )
+        _require(es.sigma == 0.25, "grow(sigma) must set the mutation strength")
+        for name, array in before.items():
+            if name.startswith("search/") and not name.endswith("previous"):
+                _same(array, after[name], f"grow() must keep the state, but {name} changed")
+        for _ in range(3):
+            _tell_some(es)
+        state = es.state()
+        other = _restored(strategy, state)
+        for _ in range(5):
+            _same(es.ask(), other.ask(), "a grown search must resume to the bit")
+            _tell_some(es)
+            _tell_some(other)
+        points = es.ask()
+        _require(points.shape[0] == 2 * size, f"a grown search must ask for {2 * size} candidates")
+
+
 def check_constant(strategy: Strategy) -> None:
     """Check that on a constant objective the search ends by itself, its state finite."""
     for n in SMALL:
@@ -345,6 +374,7 @@ STRATEGY_CHECKS: tuple[Check, ...] = (
     check_failed_evaluations,
     check_unbounded,
     check_constant,
+    check_growth,
     check_linear,
     check_bounds,
     check_convergence,

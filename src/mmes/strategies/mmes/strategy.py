@@ -41,6 +41,7 @@ class MMESSearch(Recorded[State]):
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n, freedom, kernel = setup.n, setup.degrees_of_freedom, setup.kernel
         archive_size = options["archive_size"] or default_archive_size(freedom)
+        self.archive_size: int = archive_size
         self.parameters = p = self.parameters_of(freedom, options, archive_size)
         self.population_size = p.population_size
         if setup.manifold is not None and p.c_d is not None:
@@ -135,13 +136,6 @@ class MMES(AskTell):
     name = "mmes"
     search_type = MMESSearch
     on_manifolds = True
-
-    def state(self, copy: bool = True) -> dict[str, Any]:
-        """See `AskTell.state`."""
-        found = super().state(copy)
-        # Said outright: a smaller machine that resumes must not reduce the archive.
-        found["options"]["archive_size"] = self.parameters.archive_size
-        return found
 
     @property
     def parameters(self) -> Parameters:

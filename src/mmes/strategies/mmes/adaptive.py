@@ -1,0 +1,92 @@
+"""AdaptiveMMES: MMES that fits itself to the problem.
+
+It is the generation of MMES with five settled points of its own:
+
+- adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n);
+- adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
+  the objective decides the ranking, mirrored pairs where its curvature does;
+- damping 4, so that a rugged objective does not collapse the mutation strength;
+- a mixing rate of at most 1 - (2/3)^(1/m), so that the isotropic part keeps two thirds of the
+  variance and the first steps have the length that sigma0 promises, however few the variables;
+- no evaluation of the start point: every generation has lambda candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from mmes.options import Option
+from mmes.strategies.mmes.parameters import OPTIONS, Parameters
+from mmes.strategies.mmes.strategy import MMES, MMESSearch
+
+
+def default_c_a(n: int, m: int) -> float:
+    """Return min(4/n, 1 - (2/3)^(1/m))."""
+    return min(4.0 / n, -math.expm1(math.log(2 / 3) / m))
+
+
+def default_c_d(n: int) -> float:
+    """Return min(0.002, 0.06 / sqrt n): the largest rate that costs rotated Discus nothing."""
+    return min(0.002, 0.06 / math.sqrt(n))
+
+
+def _option_table() -> tuple[Option, ...]:
+    changes: dict[str, dict[str, Any]] = {
+        "scaling": {
+            "text": "'adaptive' learns one scale per variable during the run; 'fixed' keeps them.",
+            "default": "adaptive",
+        },
+        "damping": {"default": 4.0},
+        "c_a": {"default_text": "min(4 / n, 1 - (2/3)^(1/m))"},
+        "c_d": {"default_text": "min(0.002, 0.06 / sqrt n)"},
+    }
+    mirroring = Option(
+        "mirroring",
+        str,
+        "'adaptive' lets the ranking of mirrored pairs decide how many candidates are independent; "
+        "'fixed' mirrors all of them, as MMES does.",
+        default="adaptive",
+        choices=("adaptive", "fixed"),
+    )
+    return tuple(
+        mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
+        for option in OPTIONS
+    )
+
+
+class AdaptiveSearch(MMESSearch):
+    """MMES with parameters of its own."""
+
+    options: ClassVar = _option_table()
+    needs_start_value: ClassVar = False
+
+    @staticmethod
+    def parameters_of(n: int, options: dict[str, Any], archive_size: int) -> Parameters:
+        """See `MMESSearch.parameters_of`."""
+        filled = options | {"mirrored": True}
+        if options["c_a"] is None:
+            filled["c_a"] = default_c_a(n, archive_size)
+        if options["c_d"] is None:
+            filled["c_d"] = default_c_d(n)
+        made = Parameters.from_options(n, filled, archive_size)
+        return replace(made, adaptive_mirroring=options["mirroring"] == "adaptive")
+
+
+class AdaptiveMMES(MMES):
+    """MMES that fits itself to the problem: the default of `mmes.minimize` for many variables.
+
+    >>> import numpy as np
+    >>> es = AdaptiveMMES(np.zeros(200), 1.0, seed=1)
+    >>> while not es.stop(target=1e-8):
+    ...     X = es.ask()
+    ...     es.tell([float(x @ x) for x in X - 1])
+
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `AdaptiveMMES.option_table()`.
+    """
+
+    name = "adaptive"
+    search_type = AdaptiveSearch
+    on_manifolds = False
