@@ -6,6 +6,7 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
+from mmes import replicas
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -47,5 +48,6 @@ __all__ = [
     "Terminated",
     "__version__",
     "minimize",
+    "replicas",
     "resume",
 ]

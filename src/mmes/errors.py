@@ -36,6 +36,10 @@ class EvaluationError(MMESError, RuntimeError):
         self.generation = generation
 
 
+class ReplicaMismatch(EvaluationError):
+    """A replica would walk, or has walked, another path than the head."""
+
+
 class CheckpointError(MMESError):
     """A checkpoint cannot be used."""
 
@@ -80,6 +84,10 @@ class RestartWarning(MMESWarning):
 
 class FailedEvaluationWarning(MMESWarning):
     """An evaluation gave NaN or failed; it ranks last. Said once a run."""
+
+
+class ReplicaWarning(MMESWarning):
+    """A replica differs from the head in what may matter, was rebuilt, or was not taken."""
 
 
 class CheckpointWarning(MMESWarning):

@@ -110,21 +110,25 @@ def minimize(
     >>> result.success
     True
     """
-    return Run(
+    return _shared(
+        workers,
         fun,
-        x0,
-        sigma0,
-        bounds=bounds,
-        scale=scale,
-        manifold=manifold,
-        strategy=strategy,
-        callback=callback,
-        progress=progress,
-        catch=catch,
-        workers=workers,
-        checkpoint=checkpoint,
-        **options,
-    ).run()
+        lambda: Run(
+            fun,
+            x0,
+            sigma0,
+            bounds=bounds,
+            scale=scale,
+            manifold=manifold,
+            strategy=strategy,
+            callback=callback,
+            progress=progress,
+            catch=catch,
+            workers=workers,
+            checkpoint=checkpoint,
+            **options,
+        ),
+    )
 
 
 def resume(
@@ -168,17 +172,27 @@ def resume(
     FileNotFoundError, CheckpointCorrupt, CheckpointTooNew
         If there is no checkpoint that can be used.
     """
-    return resumed_run(
-        path,
+    return _shared(
+        workers,
         fun,
-        strategy=strategy,
-        callback=callback,
-        progress=progress,
-        catch=catch,
-        workers=workers,
-        checkpoint=checkpoint,
-        **limits,
-    ).run()
+        lambda: resumed_run(
+            path,
+            fun,
+            strategy=strategy,
+            callback=callback,
+            progress=progress,
+            catch=catch,
+            workers=workers,
+            checkpoint=checkpoint,
+            **limits,
+        ),
+    )
+
+
+def _shared(workers: Any, fun: Any, make: Callable[[], Run]) -> Result:
+    """Run here; where every process of a job makes this call (MPI), in one of them for all."""
+    share = getattr(workers, "share", None)
+    return make().run() if share is None else share(lambda: make().run(), fun)
 
 
 def resumed_run(

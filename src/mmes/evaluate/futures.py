@@ -107,7 +107,7 @@ class FuturesEvaluator(Evaluator):
                         again = suspects if broken else waiting
                         again.extend(range(row, row + 1) for row in batch)
                         continue
-                    outcome.raise_error(points[batch.start : batch.stop], batch.start, generation)
+                    outcome.raise_error(points[batch.start : batch.stop], batch, generation)
                     values[batch] = outcome.values
                     done[batch] = True
         finally:

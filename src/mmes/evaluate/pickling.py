@@ -45,6 +45,24 @@ def pickled(task: Task) -> bytes:
         ) from error
 
 
+def pickled_classes(*kinds: type) -> bytes:
+    """Return classes as bytes: by name where they can be imported, else by value.
+
+    Raises
+    ------
+    TypeError
+        If neither can be done.
+    """
+    dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
+    try:
+        return dumps(kinds)
+    except Exception as error:
+        raise TypeError(
+            f"{', '.join(kind.__name__ for kind in kinds)} cannot be sent to another process "
+            f"({error}); define it at the top of a module"
+        ) from error
+
+
 def _culprit(thing: Any, name: str, dumps: Any, depth: int = 0) -> tuple[str, Exception] | None:
     """Return the name of the innermost part that cannot be pickled, and why."""
     try:

@@ -140,7 +140,7 @@ class ProcessEvaluator(Evaluator):
                         )
                     continue
                 assert batch is not None  # a worker answers what it was asked
-                outcome.raise_error(points[batch.start : batch.stop], batch.start, generation)
+                outcome.raise_error(points[batch.start : batch.stop], batch, generation)
                 values[batch] = outcome.values
                 done[batch] = True
                 self._learn_duration(outcome.seconds / len(batch))
@@ -238,7 +238,7 @@ class ProcessEvaluator(Evaluator):
         for message in who.channel.messages():
             if isinstance(message, Outcome):
                 if not who.ready:  # what a factory of the user's raised
-                    message.raise_error(np.empty((0, 0)), 0, 0)
+                    message.raise_error(np.empty((0, 0)), (), 0)
                 outcome = message
             elif message == worker.READY:
                 who.ready, self._failed_starts, who.deadline = True, 0, math.inf

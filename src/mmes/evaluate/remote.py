@@ -6,7 +6,7 @@ import contextlib
 import pickle
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Task:
         try:
             made(self.objective)
         except EvaluationError as error:
-            return Outcome([], 0.0, _sendable(error), True, traceback.format_exc())
+            return Outcome([], 0.0, sendable(error), True, traceback.format_exc())
         return None
 
     def __call__(
@@ -76,7 +76,7 @@ class Task:
                         after_each()
         except BaseException as error:
             seconds = time.perf_counter() - began
-            return Outcome(values, seconds, _sendable(error), answering, traceback.format_exc())
+            return Outcome(values, seconds, sendable(error), answering, traceback.format_exc())
         return Outcome(values, time.perf_counter() - began)
 
     def _call(self, x: NDArray[np.float64], failed: Any) -> Any:
@@ -111,24 +111,27 @@ class Outcome:
     refused: bool = False
     trace: str = ""
 
-    def raise_error(self, points: NDArray[np.float64], first: int, generation: int) -> None:
+    def raise_error(
+        self, points: NDArray[np.float64], candidates: Sequence[int], generation: int
+    ) -> None:
         """Raise the error, if there is one, as if the objective had been called in this process.
 
-        `points` are those of the batch, `first` is the candidate of its first row.
+        `points` are those of the batch, `candidates` their rows in the generation.
         """
         if self.error is None:
             return
-        error = _rebuilt(*self.error)
+        error = rebuilt(*self.error)
         with contextlib.suppress(Exception):  # its class may do anything
             error.add_note(f"The traceback in the worker:\n{self.trace.rstrip()}")
         if self.refused:
             raise error
         row = len(self.values)
         x = points if row >= len(points) else points[row]
-        raise located(error, x, first + row, generation) from error
+        raise located(error, x, candidates[row], generation) from error
 
 
-def _sendable(error: BaseException) -> tuple[bytes | None, str, str]:
+def sendable(error: BaseException) -> tuple[bytes | None, str, str]:
+    """Return an error as it travels: pickled, where it can be; its type; what it says."""
     try:
         data = pickle.dumps(error)
     except Exception:  # an exception class may do anything when pickled
@@ -136,7 +139,7 @@ def _sendable(error: BaseException) -> tuple[bytes | None, str, str]:
     return data, type(error).__name__, in_words(error)
 
 
-def _rebuilt(data: bytes | None, kind: str, words: str) -> BaseException:
+def rebuilt(data: bytes | None, kind: str, words: str) -> BaseException:
     """Return the worker's error; where it cannot be rebuilt here, one that says the same."""
     if data is not None:
         with contextlib.suppress(Exception):

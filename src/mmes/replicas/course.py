@@ -1,0 +1,124 @@
+"""The course of the head's run: its optimizer, the values that it was told, its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes import memory
+from mmes.evaluate.pickling import pickled_classes
+from mmes.replicas import digests
+from mmes.strategies import STRATEGIES, AskTell
+
+# Whoever lacks the values of more generations than this takes over the head's state instead.
+_KEPT_GENERATIONS = 64
+# A copy of the state lets the run go on while a newcomer takes it over.
+_COPY_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A state to be taken over, and the values that led to it.
+
+    Attributes
+    ----------
+    run, generation : int
+        Which run it belongs to, and where in it.
+    entries, arrays : dict
+        The state.
+    last : bytes
+        The values that the optimizer was told last.
+    copied : bool
+        Whether the arrays are copies, so that the run may go on.
+    """
+
+    run: int
+    generation: int
+    entries: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = field(repr=False)
+    last: bytes
+    copied: bool
+
+
+class Course:
+    """What replicas follow.
+
+    Parameters
+    ----------
+    es : AskTell
+        The head's optimizer.
+    run : int
+        A number of its own for each optimizer.
+
+    Attributes
+    ----------
+    es, run
+        As given.
+    probe : dict
+        What `digests.probe` needs.
+    fingerprint : dict
+        What the head's machine is, and its digest of the probe.
+    kind : bytes
+        The strategy and the manifold, as pickled classes.
+    """
+
+    def __init__(self, es: AskTell, run: int):
+        if not es.search_type.replicable:
+            able = ", ".join(n for n, kind in STRATEGIES.items() if kind.search_type.replicable)
+            raise ValueError(
+                f"the strategy {es.name!r} does not give the same bits on every machine, so that "
+                f"replicas cannot follow it; {able} do, and workers=executor works for all"
+            )
+        self.es, self.run = es, run
+        self.kind = pickled_classes(type(es), type(es.manifold))
+        self.probe = digests.probe_of(es)
+        self.fingerprint = digests.machine() | digests.probe(type(es), self.probe)
+        self._values: dict[int, bytes] = {}
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def generation(self) -> int:
+        """Where the head stands."""
+        return self.es.generation
+
+    def told(self, values: NDArray[np.float64], needed: int) -> None:
+        """Keep the values of a generation; forget old ones, but none from `needed` on."""
+        self._snapshot = None
+        self._values[self.generation - 1] = np.asarray(values, dtype=np.float64).tobytes()
+        oldest = min(self.generation - _KEPT_GENERATIONS, needed)
+        while (first := next(iter(self._values))) < oldest:
+            del self._values[first]
+
+    def since(self, generation: int) -> tuple[bytes, ...] | None:
+        """Return the values from a generation on; None if some are forgotten."""
+        try:
+            return tuple(self._values[number] for number in range(generation, self.generation))
+        except KeyError:
+            return None
+
+    def numbers(self) -> bytes:
+        """Return the digest of the head's numbers."""
+        return digests.scalar_digest(self.es, self._last())
+
+    def vectors(self) -> bytes:
+        """Return the digest of the head's vectors."""
+        return digests.vector_digest(self.es)
+
+    def snapshot(self, copy: bool) -> Snapshot:
+        """Return the state now; copied, if that is wanted and there is room for it."""
+        if self._snapshot is not None and self._snapshot.generation == self.generation:
+            return self._snapshot
+        entries = self.es.state(copy=False)
+        arrays: dict[str, NDArray[Any]] = entries.pop("arrays")
+        size = sum(array.nbytes for array in arrays.values())
+        copy = copy and size < _COPY_SHARE * memory.available_bytes()
+        arrays = {name: np.array(a, copy=True if copy else None) for name, a in arrays.items()}
+        last = self._last()
+        self._snapshot = Snapshot(self.run, self.generation, entries, arrays, last, copy)
+        return self._snapshot
+
+    def _last(self) -> bytes:
+        return self._values.get(self.generation - 1, b"")

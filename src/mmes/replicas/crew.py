@@ -1,0 +1,275 @@
+"""The head's side: an evaluator whose participants hold the optimizer themselves.
+
+Only values travel: to the head, those of a replica's rows; from it, those of all rows. See
+`replica` for the messages, `roster` for who takes part, `shares` for who gets what.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.evaluate.pickling import pickled
+from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.remote import Task
+from mmes.replicas.course import Course
+from mmes.replicas.engine import Engine, Terms
+from mmes.replicas.roster import Member, Message, Roster, Work
+from mmes.replicas.shares import Batch, Cutting, Round, ranges
+from mmes.strategies import AskTell
+
+_TURN_SECONDS = 0.1
+
+
+class Crew(Evaluator):
+    """Lets replicas evaluate the candidates, which they know by themselves.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where the replicas are.
+    terms : Terms
+        How many, and how they work.
+    task : Task
+        The objective and how to call it; pickled here and now.
+    retries : int
+        How often a lost evaluation is repeated.
+    lost : str
+        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+    timeout : float or None
+        Seconds for one evaluation.
+    threads : int or None
+        Threads of the kernel of a replica.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        terms: Terms,
+        task: Task,
+        retries: int = 3,
+        lost: str = "raise",
+        timeout: float | None = None,
+        threads: int | None = None,
+    ):
+        self.retried = 0
+        self._terms, self._task = terms, task
+        self._retries, self._lost = retries, lost
+        self._timeout = math.inf if timeout is None else timeout
+        settings = {"evaluation_timeout": timeout, "retries": retries, "lost": lost}
+        setup = (pickled(task), terms.each, settings | {"chunk_size": None}, threads)
+        self.roster = Roster(engine, terms, setup, retries)
+        # Of one evaluation, and of all else between a message and its answer; smoothed.
+        self._seconds, self._overhead = math.inf, math.inf
+        self._runs = 0
+        self._round: Round | None = None
+
+    # The evaluator
+
+    @property
+    def polls(self) -> bool:  # type: ignore[override]
+        """See `Evaluator.polls`: yes, but not while the crew gathers, which may take long."""
+        return self.roster.underway
+
+    def follow(self, es: AskTell) -> None:
+        """Let the replicas follow an optimizer from now on; returns when they hold its state."""
+        self._round = None
+        self._runs += 1
+        self.roster.follow(Course(es, self._runs))
+
+    def begin(self, generation: int, rows: int) -> None:
+        """Send out the first shares of a generation, for which the head has yet to ask."""
+        course = self.roster.course
+        if course is None or rows < 1:
+            return
+        self._round = current = self._opened(generation, rows)
+        current.numbers = course.numbers()
+        if course.generation % self._terms.check == 0:
+            current.vectors = course.vectors()
+        self._deal(current)
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`; points that are not the generation begun are shipped."""
+        current, self._round = self._round, None
+        if current is None:
+            if not keep_going():
+                return np.empty(0)
+            self.roster.assemble()
+            current = self._opened(generation, points.shape[0])
+            current.shipped = True
+        current.points = points
+        self._collect(current, keep_going)
+        values = first_part(current.values, current.done)
+        if not current.shipped and values.size == points.shape[0]:
+            self._announce(values)
+        return values
+
+    def told(self, values: NDArray[np.float64]) -> None:
+        """Remember the values of a generation that the optimizer has taken in."""
+        course = self.roster.course
+        if course is not None:
+            joining = [m for m in self.roster.members if m.conversation and m.run == course.run]
+            needed = min((member.generation for member in joining), default=course.generation)
+            course.told(values, needed)
+
+    def close(self) -> None:
+        """See `Evaluator.close`: replicas end, whatever they are doing."""
+        self._round = None
+        self.roster.close()
+
+    # One round
+
+    def _opened(self, generation: int, rows: int) -> Round:
+        current = Round(generation, rows)
+        parts = max(len(self.roster.ready) + self._terms.head_evaluates, 1)
+        current.waiting.extend(
+            Cutting(parts, self._task.vectorized, self._seconds).batches(rows),
+        )
+        return current
+
+    def _collect(self, current: Round, keep_going: Callable[[], bool]) -> None:
+        roster = self.roster
+        while not current.done.all():
+            if not keep_going():
+                current.waiting.clear()  # those being evaluated are finished: they may cost much
+            if not current.waiting and not roster.at_work(current):
+                break
+            roster.hire()
+            self._deal(current)
+            here = self._terms.head_evaluates and bool(current.waiting)
+            if here:
+                self._evaluate_here(current)
+            for work in roster.turn(0 if here else _TURN_SECONDS):
+                self._take(work)
+            self._end_hanging()
+        while any(member.pinned for member in roster.members):
+            for work in roster.turn(_TURN_SECONDS):
+                self._take(work)
+
+    def _deal(self, current: Round) -> None:
+        ready = self.roster.ready
+        if len(ready) < self._terms.least:
+            return
+        for member in ready:
+            if member.batch is None:
+                batch = self._next_batch(current)
+                if batch is None:
+                    return
+                self._give(member, current, batch)
+
+    def _next_batch(self, current: Round) -> Batch | None:
+        if current.waiting:
+            return current.waiting.popleft()
+        if self._terms.steal == "never":
+            return None
+        running = self.roster.at_work(current)
+        slow = [batch for batch in running if running.count(batch) == 1]
+        slow = [batch for batch in slow if not current.done[list(batch)].all()]
+        if not slow:
+            return None
+        self.retried += len(slow[0])
+        return slow[0]
+
+    def _give(self, member: Member, current: Round, batch: Batch) -> None:
+        course = self.roster.course
+        if current.shipped or course is None:
+            assert current.points is not None
+            message: Message = ("points", current.generation, current.points[list(batch)])
+        else:
+            told = course.since(member.generation)
+            if told is None:
+                current.waiting.appendleft(batch)
+                self.roster.rebuild(member)
+                return
+            now, first = course.generation, member.generation
+            check = current.vectors is not None
+            message = ("work", course.run, now, first, told, ranges(batch), check)
+            member.generation = now
+        self.roster.send_work(member, message, current, batch)
+
+    def _announce(self, values: NDArray[np.float64]) -> None:
+        """Send the values of a generation at once: replicas take them in while the head does."""
+        course = self.roster.course
+        assert course is not None
+        for member in self.roster.ready:
+            before = course.since(member.generation)
+            if before is not None:
+                told = (*before, values.tobytes())
+                message = ("told", course.run, member.generation, told)
+                member.generation = course.generation + 1
+                self.roster.send_notice(member, message)
+
+    def _evaluate_here(self, current: Round) -> None:
+        batch = current.waiting.popleft()
+        assert current.points is not None
+        points = current.points[list(batch)]
+        outcome = self._task(points)
+        outcome.raise_error(points, batch, current.generation)
+        current.take(batch, np.array(outcome.values))
+
+    def _end_hanging(self) -> None:
+        now = time.monotonic()
+        for member in self.roster.members.copy():
+            if member.batch is not None and now > member.since + self._limit(member.batch):
+                self.roster.lose(member, f"more than {self._timeout:g} s for an evaluation")
+
+    def _limit(self, batch: Batch) -> float:
+        """Return the seconds for a batch: one evaluation at the limit, the others as usual."""
+        if self._timeout == math.inf or self._terms.each is not None:
+            return math.inf  # worker processes inside the replica keep to the limit themselves
+        calls = 1 if self._task.vectorized else len(batch)
+        usual = min(10 * self._seconds, self._timeout)
+        rest = self._terms.patience if self._overhead == math.inf else 1 + 10 * self._overhead
+        return self._timeout + (calls - 1) * usual + rest
+
+    # What comes back
+
+    def _take(self, work: Work) -> None:
+        member, current, batch, answer = work.member, work.round, work.batch, work.answer
+        if answer is None:
+            self.retried += current.lose(batch, self._retries, self._lost)
+            return
+        if answer[0] == "behind":
+            current.waiting.appendleft(batch)
+            return
+        _, data, seconds, repeated, numbers, vectors, failed = answer
+        self.retried += repeated
+        if numbers is not None and (numbers, vectors) != (current.numbers, current.vectors):
+            self._take_diverged(member, current, batch, numbers != current.numbers)
+            return
+        if failed is not None:
+            assert current.points is not None
+            try:
+                failed.raise_error(current.points[list(batch)], batch, current.generation)
+            except BaseException as error:
+                error.add_note(f"It was evaluated by the replica on {self.roster.place(member)}")
+                raise
+        current.take(batch, np.frombuffer(data))
+        self._learn(seconds / len(batch), max(time.monotonic() - member.since - seconds, 0.0))
+
+    def _learn(self, one: float, rest: float) -> None:
+        self._seconds = one if self._seconds == math.inf else 0.8 * self._seconds + 0.2 * one
+        self._overhead = rest if self._overhead == math.inf else max(rest, 0.8 * self._overhead)
+
+    def _take_diverged(self, member: Member, current: Round, batch: Batch, numbers: bool) -> None:
+        text = (
+            f"the replica on {self.roster.place(member)} holds other "
+            f"{'numbers' if numbers else 'vectors'} than the head in generation "
+            f"{current.generation}: memory or arithmetic is at fault there"
+        )
+        if self._terms.diverged == "raise":
+            raise ReplicaMismatch(
+                f"{text}. Values since the last digests that agreed, at most {self._terms.check} "
+                "generations ago, may belong to other points; diverged='rebuild' would go on"
+            )
+        warn_user(f"{text}; it takes over the head's state again", ReplicaWarning)
+        self.retried += len(batch)
+        current.waiting.appendleft(batch)
+        self.roster.rebuild(member)

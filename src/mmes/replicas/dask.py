@@ -1,0 +1,177 @@
+"""Replicas as actors on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+
+from mmes.evaluate.remote import Task
+from mmes.replicas.crew import Crew
+from mmes.replicas.engine import Terms
+from mmes.replicas.replica import Replica
+
+_START_SECONDS = 10.0
+
+
+class Dask:
+    """Replicas as actors on the workers of a Dask cluster.
+
+    >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Dask(client))         # doctest: +SKIP
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster; it stays open.
+    count : int, optional
+        Actors; by default one for each worker.
+    **terms
+        See `mmes.replicas.engine.TERMS`.
+    """
+
+    def __init__(self, client: Any, count: int | None = None, **terms: Any):
+        try:
+            from distributed import Client  # type: ignore[import-not-found]
+        except ImportError:
+            raise ImportError(
+                'replicas on Dask need distributed: pip install "mmes[dask]"'
+            ) from None
+        if not isinstance(client, Client):
+            raise TypeError(f"client must be a distributed.Client, not {client!r}")
+        self.client = client
+        self.terms = Terms.checked("Dask", count=count, **terms)
+
+    def evaluator(
+        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+    ) -> Crew:
+        """Return the crew that evaluates a task."""
+        engine = DaskEngine(self.client, self.terms.count)
+        return Crew(engine, self.terms, task, retries, lost, timeout)
+
+
+class _Actor:
+    """A replica: the actor, the worker it is on, and one call at a time."""
+
+    def __init__(self, address: str, future: Any):
+        self.address, self.future = address, future
+        self.actor: Any = None  # once it is made
+        self.lock = asyncio.Lock()
+        self.unanswered = 0
+
+
+class _Call:
+    """The future of an answer."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.error: ConnectionError | None = None
+        self.done = False
+
+
+class DaskEngine:
+    """See `Engine`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    count : int or None
+        Actors asked for, for messages.
+    """
+
+    lost: tuple[type[BaseException], ...] = (ConnectionError,)
+
+    def __init__(self, client: Any, count: int | None):
+        self._client, self._count = client, count
+        self._actors: list[_Actor] = []
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def capacity(self) -> int:
+        """See `Engine.capacity`."""
+        return len(self._client.nthreads())
+
+    def start(self, setup: tuple[Any, ...]) -> _Actor | None:
+        """See `Engine.start`: on the worker with the fewest."""
+        load = dict.fromkeys(self._client.nthreads(), 0)
+        for actor in self._actors:
+            if actor.address in load:
+                load[actor.address] += 1
+        if not load:
+            return None
+        address = min(load, key=lambda one: load[one])
+        future = self._client.submit(
+            Replica, *setup, workers=[address], actor=True, pure=False, allow_other_workers=False
+        )
+        self._actors.append(_Actor(address, future))
+        return self._actors[-1]
+
+    def call(self, handle: _Actor, message: tuple[Any, ...]) -> _Call:
+        """See `Engine.call`."""
+        call = _Call()
+        handle.unanswered += 1
+        self._client.loop.add_callback(self._carry, handle, message, call)
+        return call
+
+    async def _carry(self, handle: _Actor, message: tuple[Any, ...], call: _Call) -> None:
+        try:
+            async with handle.lock:  # Dask itself does not keep the order of two calls
+                if handle.actor is None:
+                    # On a worker that has gone meanwhile it would never be made.
+                    handle.actor = await asyncio.to_thread(handle.future.result, _START_SECONDS)
+                call.answer = await handle.actor.handle(message)
+        # Whatever goes wrong in `Replica` is an answer: this is a lost actor.
+        except (Exception, asyncio.CancelledError) as error:
+            call.error = ConnectionError(f"{type(error).__name__}: {error}")
+        handle.unanswered -= 1
+        call.done = True
+        self._bell.put(None)
+
+    def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
+        """See `Engine.wait`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not (done := [call for call in futures if call.done]):
+            left = None if deadline is None else max(deadline - time.monotonic(), 0)
+            try:
+                self._bell.get(timeout=left)
+            except queue.Empty:
+                return []
+        return done
+
+    def result(self, future: _Call) -> Any:
+        """See `Engine.result`."""
+        if future.error is not None:
+            raise future.error
+        return future.answer
+
+    def kill(self, handle: _Actor) -> None:
+        """See `Engine.kill`: the worker of a busy actor is restarted, since threads cannot end."""
+        self._actors.remove(handle)
+        handle.future.release()
+        if (
+            handle.actor is not None
+            and handle.unanswered
+            and handle.address in self._client.nthreads()
+        ):
+            threading.Thread(target=self._restart, args=(handle.address,), daemon=True).start()
+
+    def _restart(self, address: str) -> None:
+        with contextlib.suppress(Exception):  # it has no nanny, or the cluster is gone
+            self._client.restart_workers([address], raise_for_error=False)
+
+    def describe(self, handle: _Actor) -> str:
+        """See `Engine.describe`."""
+        return f"Dask worker {handle.address}"
+
+    def shortage(self) -> str:
+        """See `Engine.shortage`."""
+        return (
+            f"{self._count or 'One per worker'} Dask actors are asked for; the cluster has "
+            f"{self.capacity()} workers"
+        )
+
+    def close(self) -> None:
+        """See `Engine.close`: the client stays open."""

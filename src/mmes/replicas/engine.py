@@ -1,0 +1,133 @@
+"""What an engine must do to carry messages to replicas, and the terms that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mmes.options import Option, validated
+
+TERMS = (
+    Option("count", int, "Replicas besides the head.", default_text="what is there", low=1),
+    Option("least", int, "Go on with this many ready replicas; wait below it.", default=1, low=1),
+    Option(
+        "patience",
+        float,
+        "Seconds to wait while fewer than `least` replicas are ready.",
+        default=60.0,
+        low=0,
+    ),
+    Option(
+        "each",
+        int,
+        "Worker processes inside each replica; -1 for one per core, None evaluates in the replica.",
+        default_text="None",
+        low=-1,
+    ),
+    Option(
+        "check",
+        int,
+        "Generations between digests of the vectors; numbers are compared in each generation.",
+        default=10,
+        low=1,
+    ),
+    Option(
+        "diverged",
+        str,
+        "What happens when a replica holds another state than the head: an error, or it is "
+        "rebuilt with a warning.",
+        default="raise",
+        choices=("raise", "rebuild"),
+    ),
+    Option(
+        "steal",
+        str,
+        "'idle' lets idle replicas repeat what others are still evaluating, and takes the first "
+        "answer.",
+        default="never",
+        choices=("never", "idle"),
+    ),
+    Option("head_evaluates", bool, "Whether the head takes a share, too.", default=False),
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a crew of replicas works; see `TERMS` for the meaning of each."""
+
+    count: int | None
+    least: int
+    patience: float
+    each: int | None
+    check: int
+    diverged: str
+    steal: str
+    head_evaluates: bool
+
+    @classmethod
+    def checked(cls, owner: str, **given: Any) -> Terms:
+        """Return the terms with all values checked.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For an unknown name or a value that is not allowed.
+        """
+        terms = cls(**validated(TERMS, given, owner))
+        if terms.each == 0:
+            raise ValueError("each must be an integer >= 1, -1 for one per core, or None, not 0")
+        if terms.count is not None and terms.least > terms.count:
+            raise ValueError(
+                f"least must be at most count, but least={terms.least} and count={terms.count}"
+            )
+        return terms
+
+
+class Engine(Protocol):
+    """Starts replicas somewhere, carries messages to them, and tells when one is gone.
+
+    Messages and answers are plain tuples. Calls of one replica are answered in their order.
+    """
+
+    lost: tuple[type[BaseException], ...]
+    """The exceptions of `call` and `result` that mean a dead replica."""
+
+    def capacity(self) -> int:
+        """Return how many replicas there should be if nobody says: one per machine."""
+        ...
+
+    def start(self, setup: tuple[Any, ...]) -> Any:
+        """Start a replica with the arguments of `Replica` and return its handle, without waiting.
+
+        None means that there is no room for another one now.
+        """
+        ...
+
+    def call(self, handle: Any, message: tuple[Any, ...]) -> Any:
+        """Send a message and return a future of its answer, without waiting."""
+        ...
+
+    def wait(self, futures: Collection[Any], timeout: float | None) -> Collection[Any]:
+        """Return those futures that are done, after waiting for one at most `timeout` seconds."""
+        ...
+
+    def result(self, future: Any) -> Any:
+        """Return the answer of a future that is done, or raise."""
+        ...
+
+    def kill(self, handle: Any) -> None:
+        """End a replica, whatever it is doing."""
+        ...
+
+    def describe(self, handle: Any) -> str:
+        """Return where a replica is, for messages, as far as that is known."""
+        ...
+
+    def shortage(self) -> str:
+        """Return what is asked for and what is there, for the message that replicas are missing."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the engine holds; replicas are killed before."""
+        ...

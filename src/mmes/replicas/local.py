@@ -1,0 +1,170 @@
+"""Replicas in processes of this machine, over pipes: no engine is needed.
+
+It is what tests and trials use. To evaluate on the cores of one machine, `workers=8` is better: it
+holds the state once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import select
+import socket
+from collections import deque
+from collections.abc import Collection
+from multiprocessing.connection import Connection
+from typing import Any
+
+from mmes.evaluate import processes, worker
+from mmes.evaluate.channel import Channel, Line
+from mmes.evaluate.choose import usable_cores
+from mmes.evaluate.remote import Task
+from mmes.replicas.crew import Crew
+from mmes.replicas.engine import Terms
+from mmes.replicas.replica import Replica
+
+_FAREWELL_SECONDS = 1.0
+
+
+class Local:
+    """Replicas in processes of this machine.
+
+    >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Local(2))       # doctest: +SKIP
+
+    Parameters
+    ----------
+    count : int, optional
+        Replicas besides this process; one per core by default.
+    **terms
+        See `mmes.replicas.engine.TERMS`.
+    """
+
+    def __init__(self, count: int | None = None, **terms: Any):
+        self.terms = Terms.checked("Local", count=count, **terms)
+
+    def evaluator(
+        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+    ) -> Crew:
+        """Return the crew that evaluates a task."""
+        count = self.terms.count or usable_cores()
+        threads = max(usable_cores() // (count + 1), 1)
+        return Crew(LocalEngine(count), self.terms, task, retries, lost, timeout, threads)
+
+
+class _Process:
+    """A replica's process, the channel to it, and the calls that it has not answered."""
+
+    def __init__(self, setup: tuple[Any, ...]):
+        context = processes._context()
+        ours, theirs = context.Pipe()
+        self.channel = Channel(ours)
+        self.process = context.Process(target=_serve, args=(theirs, setup), name="mmes-replica")
+        self.waiting: deque[_Call] = deque()
+        try:
+            with processes._script_from_a_pipe():
+                self.process.start()
+        finally:
+            theirs.close()
+
+
+class _Call:
+    """The future of an answer."""
+
+    def __init__(self, to: _Process):
+        self.to = to
+        self.answer: Any = None
+        self.done = False
+
+
+class LocalEngine:
+    """See `Engine`."""
+
+    lost: tuple[type[BaseException], ...] = (EOFError, OSError)
+
+    def __init__(self, count: int):
+        self._count = count
+
+    def capacity(self) -> int:
+        """See `Engine.capacity`."""
+        return self._count
+
+    def start(self, setup: tuple[Any, ...]) -> _Process | None:
+        """See `Engine.start`."""
+        try:
+            return _Process(setup)
+        except (EOFError, OSError):  # the fork server has died; the next start makes a new one
+            return None
+
+    def call(self, handle: _Process, message: tuple[Any, ...]) -> _Call:
+        """See `Engine.call`."""
+        call = _Call(handle)
+        handle.waiting.append(call)
+        handle.channel.send(message)
+        return call
+
+    def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
+        """See `Engine.wait`."""
+        done = [call for call in futures if call.done]
+        if done:
+            return done
+        asked = list({id(call.to): call.to for call in futures}.values())
+        events = select.poll()
+        for to in asked:
+            events.register(to.process.sentinel, select.POLLIN)
+            unsent = select.POLLOUT if to.channel.unsent else 0
+            events.register(to.channel.fileno(), select.POLLIN | unsent)
+        happened = dict(events.poll(None if timeout is None else math.ceil(timeout * 1000)))
+        for to in asked:
+            ended = to.process.sentinel in happened
+            if ended or to.channel.fileno() in happened:
+                to.channel.flush()
+                # It may have answered and died since; its answers count.
+                for answer in to.channel.messages():
+                    _settle(to, answer)
+                if ended or to.channel.ended:
+                    _lose(to)
+        return [call for call in futures if call.done]
+
+    def result(self, future: _Call) -> Any:
+        """See `Engine.result`."""
+        if isinstance(future.answer, BaseException):
+            raise future.answer
+        return future.answer
+
+    def kill(self, handle: _Process) -> None:
+        """See `Engine.kill`."""
+        processes._kill(handle.process)
+        processes._join(handle.process, _FAREWELL_SECONDS)
+        _lose(handle)
+        handle.channel.close()
+
+    def describe(self, handle: _Process) -> str:
+        """See `Engine.describe`."""
+        return f"{socket.gethostname()}, process {handle.process.pid}"
+
+    def shortage(self) -> str:
+        """See `Engine.shortage`."""
+        return f"{self._count} processes are asked for, on {usable_cores()} cores"
+
+    def close(self) -> None:
+        """See `Engine.close`: nothing else is held."""
+
+
+def _settle(to: _Process, answer: Any) -> None:
+    call = to.waiting.popleft()
+    call.answer, call.done = answer, True
+
+
+def _lose(to: _Process) -> None:
+    while to.waiting:
+        _settle(to, EOFError(f"process {to.process.pid} has ended"))
+
+
+def _serve(connection: Connection, setup: tuple[Any, ...]) -> None:
+    """Answer messages until the pipe closes."""
+    worker._stand_alone()
+    line = Line(connection)
+    replica = Replica(*setup)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            line.send(replica.handle(line.receive()))

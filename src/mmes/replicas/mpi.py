@@ -1,0 +1,319 @@
+"""Replicas as the ranks of an MPI job: each tells all others its values.
+
+Every rank runs the same script. Rank 0 runs the loop, calls the callback and writes the checkpoint;
+the others follow it inside their own call of `minimize`, and return the same result. A rank that
+dies ends the whole job, as MPI has it: start it again with a checkpoint and ``resume="auto"``.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.remote import Task, rebuilt, sendable
+from mmes.replicas import digests
+from mmes.replicas.course import Course
+from mmes.replicas.engine import Terms
+from mmes.replicas.replica import Replica
+from mmes.replicas.shares import Batch, Cutting, Round, ranges
+from mmes.result import Result
+from mmes.strategies import AskTell
+
+_BLOCK_BYTES = 64 * 2**20
+_TAKEN = ("each", "check", "diverged")
+
+Answer = tuple[Any, ...]
+
+
+class MPI:
+    """Replicas as the ranks of an MPI job.
+
+    >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.MPI())                # doctest: +SKIP
+
+    started by ``mpiexec -n 64 python script.py``.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        Who takes part; by default all ranks.
+    **terms
+        `each`, `check` and `diverged`; see `mmes.replicas.engine.TERMS`.
+    """
+
+    def __init__(self, comm: Any = None, **terms: Any):
+        for name in terms:
+            if name not in _TAKEN:
+                raise TypeError(f"MPI has no option {name!r}; it knows {', '.join(_TAKEN)}")
+        self.terms = Terms.checked("MPI", **terms)
+        if comm is None:
+            try:
+                from mpi4py import MPI as library  # type: ignore[import-not-found]
+            except ImportError:
+                raise ImportError('replicas on MPI need mpi4py: pip install "mmes[mpi]"') from None
+            comm = library.COMM_WORLD
+        self.comm = comm
+
+    def evaluator(
+        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+    ) -> Head:
+        """Return the evaluator of rank 0."""
+        if self.comm.Get_rank() != 0:
+            raise RuntimeError("only rank 0 evaluates by itself; mmes.minimize lets others follow")
+        if timeout is not None and self.terms.each is None:
+            raise ValueError(
+                f"evaluation_timeout={timeout:g} needs MPI(each=...): a rank cannot be killed, "
+                "but worker processes inside it can"
+            )
+        if self.comm.Get_size() == 1:
+            warn_user(
+                "MPI has one rank, so there are no replicas; start the script by mpiexec -n 4",
+                ReplicaWarning,
+            )
+        settings = {"evaluation_timeout": timeout, "retries": retries, "lost": lost}
+        return Head(self.comm, self.terms, task, settings | {"chunk_size": None})
+
+    def share(self, run: Callable[[], Result], fun: Any) -> Result:
+        """Run on rank 0, follow on the others; return the same result on all of them."""
+        if self.comm.Get_rank() != 0:
+            return _follow(self.comm, self.terms, fun)
+        try:
+            result = run()
+        except BaseException as error:
+            self.comm.bcast(("error", sendable(error)))
+            raise
+        self.comm.bcast(("end", result))
+        return result
+
+
+class Head(Evaluator):
+    """The evaluator of rank 0.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        Who takes part.
+    terms : Terms
+        How they work.
+    task : Task
+        The objective and how to call it.
+    settings : dict
+        Further arguments for the worker processes inside a rank.
+    """
+
+    def __init__(self, comm: Any, terms: Terms, task: Task, settings: dict[str, Any]):
+        self.retried = 0
+        self._comm, self._terms, self._task, self._settings = comm, terms, task, settings
+        self._here = Replica(task, terms.each, settings)
+        self._course: Course | None = None
+        self._runs = 0
+        self._round: Round | None = None
+        self._rebuild = False
+
+    def follow(self, es: AskTell) -> None:
+        """Hand the state to all ranks."""
+        self._runs += 1
+        self._course = Course(es, self._runs)
+        how = (self._task.vectorized, self._task.catch, self._settings)
+        self._comm.bcast(("follow", how, self._course.kind, self._course.probe))
+        found = self._comm.gather(("here", self._course.fingerprint))
+        for rank, answer in enumerate(found):
+            _raise_failure(answer, rank)
+        ours = digests.machine() | self._course.fingerprint
+        for rank, (_, theirs) in enumerate(found):
+            differing = [
+                f"{name} is {ours[name]} on rank 0 ({ours['host']}) and {theirs[name]} on rank "
+                f"{rank} ({theirs['host']})"
+                for name in digests.MUST_AGREE
+                if ours[name] != theirs[name]
+            ]
+            if differing:
+                raise ReplicaMismatch(f"ranks would not walk the same path: {'; '.join(differing)}")
+        self._hand_over()
+
+    def begin(self, generation: int, rows: int) -> None:
+        """Let all ranks evaluate their shares of a generation."""
+        course = self._course
+        assert course is not None
+        if self._rebuild:
+            self._hand_over()
+        current = Round(generation, rows)
+        current.numbers = course.numbers()
+        check = course.generation % self._terms.check == 0
+        current.vectors = course.vectors() if check else None
+        self._comm.bcast(("work", course.run, course.generation, rows, check))
+        self._round = current
+
+    def evaluate(
+        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
+        """See `Evaluator.evaluate`."""
+        current = self._round
+        if current is None:
+            if not keep_going():
+                return np.empty(0)
+            self._comm.bcast(("points", generation, np.array(points)))
+            current = self._round = Round(generation, points.shape[0])
+        batches = _batches(points.shape[0], self._comm.Get_size())
+        try:
+            mine = self._here.handle(("points", generation, points[list(batches[0])]))
+        except BaseException:
+            self.close()  # the others wait for what this rank has to say
+            raise
+        self._round = None
+        answers = self._comm.allgather((*mine[:4], current.numbers, current.vectors, mine[6]))
+        return self._taken(current, answers, batches, points)
+
+    def told(self, values: NDArray[np.float64]) -> None:
+        """Remember what the optimizer was told last."""
+        if self._course is not None:
+            self._course.told(values, self._course.generation)
+
+    def close(self) -> None:
+        """See `Evaluator.close`: ranks that wait for this one's values are told that none come."""
+        if self._round is not None:
+            self._round = None
+            self._comm.allgather(("stopped",))
+        self._here.handle(("close",))
+
+    def _hand_over(self) -> None:
+        assert self._course is not None
+        self._rebuild = False
+        state = self._course.snapshot(copy=False)
+        shapes = {name: (array.dtype.str, array.shape) for name, array in state.arrays.items()}
+        self._comm.bcast(("adopt", state.run, state.entries, shapes, state.last))
+        for array in state.arrays.values():
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            for first in range(0, flat.size, _BLOCK_BYTES):
+                self._comm.Bcast(flat[first : first + _BLOCK_BYTES])
+        for rank, answer in enumerate(self._comm.gather(("here",))):
+            _raise_failure(answer, rank)
+
+    def _taken(
+        self,
+        current: Round,
+        answers: list[Answer],
+        batches: list[Batch],
+        points: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        for rank, (batch, answer) in enumerate(zip(batches, answers, strict=False)):
+            _raise_failure(answer, rank)
+            _, data, _, repeated, numbers, vectors, failed = answer
+            self.retried += repeated
+            if numbers is not None and (numbers, vectors) != (current.numbers, current.vectors):
+                self._diverged(rank, current.generation)
+            if failed is not None:
+                failed.raise_error(points[list(batch)], batch, current.generation)
+            current.take(batch, np.frombuffer(data))
+        return first_part(current.values, current.done)
+
+    def _diverged(self, rank: int, generation: int) -> None:
+        text = f"rank {rank} holds another state than rank 0 in generation {generation}"
+        if self._terms.diverged == "raise":
+            raise ReplicaMismatch(
+                f"{text}: memory or arithmetic is at fault there. Values since the last digests "
+                f"that agreed, at most {self._terms.check} generations ago, may belong to other "
+                "points; diverged='rebuild' would go on"
+            )
+        warn_user(f"{text}; all take over the state of rank 0 again", ReplicaWarning)
+        self._rebuild = True
+
+
+def _follow(comm: Any, terms: Terms, fun: Any) -> Result:
+    """Do as rank 0 says until it has a result."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    main = threading.current_thread() is threading.main_thread()
+    # A signal reaches all ranks; rank 0 decides.
+    former = {one: signal.signal(one, signal.SIG_IGN) for one in signals} if main else {}
+    try:
+        return _Follower(comm, terms, fun).serve()
+    finally:
+        for one, handler in former.items():
+            signal.signal(one, handler)
+
+
+class _Follower:
+    """A rank other than 0."""
+
+    def __init__(self, comm: Any, terms: Terms, fun: Any):
+        self._comm, self._terms, self._fun = comm, terms, fun
+        self._replica: Replica | None = None
+
+    def serve(self) -> Result:
+        while True:
+            kind, *rest = self._comm.bcast(None)
+            if kind == "end":
+                return rest[0]
+            if kind == "error":
+                raise rebuilt(*rest[0])
+            getattr(self, f"_{kind}")(*rest)
+
+    def _follow(self, how: tuple[Any, ...], kind: bytes, probe: dict[str, Any]) -> None:
+        vectorized, catch, settings = how
+        if self._replica is None:
+            self._replica = Replica(Task(self._fun, catch, vectorized), self._terms.each, settings)
+        answer = self._replica.handle(("probe", kind, probe))
+        if answer[0] == "here":
+            ready = self._replica.handle(("prepare",))
+            answer = ("here", digests.machine() | answer[1]) if ready[0] == "here" else ready
+        self._comm.gather(answer)
+
+    def _adopt(
+        self, run: int, entries: dict[str, Any], shapes: dict[str, Any], last: bytes
+    ) -> None:
+        assert self._replica is not None
+        answer = self._replica.handle(("state", run, entries, shapes))
+        for name, (dtype, shape) in shapes.items():
+            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            for first in range(0, size, _BLOCK_BYTES):
+                block = np.empty(min(_BLOCK_BYTES, size - first), np.uint8)
+                self._comm.Bcast(block)
+                entry = first // np.dtype(dtype).itemsize
+                if answer[0] == "here":
+                    answer = self._replica.handle(("block", run, name, entry, block.view(dtype)))
+        if answer[0] == "here":
+            answer = self._replica.handle(("adopt", run, last))
+        self._comm.gather(answer)
+
+    def _work(self, run: int, generation: int, rows: int, check: bool) -> None:
+        assert self._replica is not None
+        batches = _batches(rows, self._comm.Get_size())
+        mine = self._mine(batches)
+        message = ("work", run, generation, generation, (), ranges(mine), check)
+        answers = self._comm.allgather(self._replica.handle(message))
+        if any(answer[0] != "done" or answer[6] is not None for answer in answers):
+            return  # rank 0 will say what follows
+        current = Round(generation, rows)
+        for batch, answer in zip(batches, answers, strict=False):
+            current.take(batch, np.frombuffer(answer[1]))
+        self._replica.handle(("told", run, generation, (current.values.tobytes(),)))
+
+    def _points(self, generation: int, points: NDArray[np.float64]) -> None:
+        assert self._replica is not None
+        mine = self._mine(_batches(len(points), self._comm.Get_size()))
+        self._comm.allgather(self._replica.handle(("points", generation, points[list(mine)])))
+
+    def _mine(self, batches: list[Batch]) -> Batch:
+        rank = self._comm.Get_rank()
+        return batches[rank] if rank < len(batches) else ()
+
+
+def _batches(rows: int, size: int) -> list[Batch]:
+    """Return the rows of each rank; the same on all of them."""
+    return Cutting(size, True, 0.0).batches(rows)
+
+
+def _raise_failure(answer: Answer, rank: int) -> None:
+    if answer[0] in ("here", "done"):
+        return
+    _, kind, text, trace = answer if answer[0] == "failed" else ("", *map(str, answer), "", "")[:4]
+    made = MemoryError if kind == "MemoryError" else EvaluationError
+    error = made(f"rank {rank} cannot take part: {kind}: {text}")
+    error.add_note(f"The traceback there:\n{trace.rstrip()}")
+    raise error

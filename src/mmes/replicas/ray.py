@@ -1,0 +1,176 @@
+"""Replicas as actors of a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from mmes.evaluate.remote import Task
+from mmes.replicas.crew import Crew
+from mmes.replicas.engine import Terms
+from mmes.replicas.replica import Replica
+
+# A restarted actor has lost its state without a word; calls side by side would mix generations.
+_REFUSED = ("max_restarts", "max_task_retries", "max_concurrency")
+
+
+class Ray:
+    """Replicas as actors of the Ray cluster that runs, or of one started for the run.
+
+    >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Ray(16))              # doctest: +SKIP
+
+    Parameters
+    ----------
+    count : int, optional
+        Actors; by default one for each node that has CPUs free.
+    cpus, gpus : float
+        What each actor takes.
+    resources : mapping, optional
+        Further resources of Ray's that each actor takes.
+    actor_options : mapping, optional
+        Further options of Ray's for the actors, such as ``scheduling_strategy``.
+    address : str, optional
+        As for ``ray.init``. A Ray that runs already is used, and never shut down.
+    **terms
+        See `mmes.replicas.engine.TERMS`.
+    """
+
+    def __init__(
+        self,
+        count: int | None = None,
+        *,
+        cpus: float = 1,
+        gpus: float = 0,
+        resources: Mapping[str, float] | None = None,
+        actor_options: Mapping[str, Any] | None = None,
+        address: str | None = None,
+        **terms: Any,
+    ):
+        self.terms = Terms.checked("Ray", count=count, **terms)
+        options = dict(actor_options or {})
+        for name in _REFUSED:
+            if name in options:
+                raise ValueError(
+                    f"actor_options must not contain {name!r}: losses are handled here, and an "
+                    "actor that Ray restarts has lost its state"
+                )
+        self.options: dict[str, Any] = {
+            "num_cpus": cpus,
+            "num_gpus": gpus,
+            "resources": dict(resources or {}),
+            "scheduling_strategy": "SPREAD",
+        } | options
+        self.address = address
+        _imported()
+
+    def evaluator(
+        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+    ) -> Crew:
+        """Return the crew that evaluates a task."""
+        engine = RayEngine(self.terms.count, self.options, self.address)
+        return Crew(engine, self.terms, task, retries, lost, timeout)
+
+
+class RayEngine:
+    """See `Engine`.
+
+    Parameters
+    ----------
+    count : int or None
+        Actors asked for, for messages.
+    options : dict
+        Ray's options of an actor.
+    address : str or None
+        As for ``ray.init``.
+    """
+
+    def __init__(self, count: int | None, options: dict[str, Any], address: str | None):
+        self._ray = _imported()
+        self._count, self._options, self._address = count, options, address
+        self._started = False
+        self._setup: Any = None
+        # Whatever goes wrong in `Replica` is an answer: an error of Ray's means a lost replica.
+        self.lost: tuple[type[BaseException], ...] = (self._ray.exceptions.RayError,)
+
+    def capacity(self) -> int:
+        """See `Engine.capacity`."""
+        self._connect()
+        cpus = self._options["num_cpus"] or 1
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        able = sum(node.get("CPU", 0) >= cpus for node in nodes)
+        return min(able, int(self._ray.available_resources().get("CPU", 0) // cpus))
+
+    def start(self, setup: tuple[Any, ...]) -> Any:
+        """See `Engine.start`."""
+        self._connect()
+        if self._setup is None:
+            # Once for all: the objective may be large.
+            self._setup = self._ray.put(setup[0])
+        actor = self._ray.remote(Replica).options(max_restarts=0, **self._options)
+        return actor.remote(self._setup, *setup[1:])
+
+    def call(self, handle: Any, message: tuple[Any, ...]) -> Any:
+        """See `Engine.call`."""
+        return handle.handle.remote(message)
+
+    def wait(self, futures: Collection[Any], timeout: float | None) -> list[Any]:
+        """See `Engine.wait`."""
+        futures = list(futures)
+        done, rest = self._ray.wait(futures, timeout=timeout)
+        if done and rest:
+            done, _ = self._ray.wait(futures, num_returns=len(futures), timeout=0)
+        return done
+
+    def result(self, future: Any) -> Any:
+        """See `Engine.result`."""
+        return self._ray.get(future)
+
+    def kill(self, handle: Any) -> None:
+        """See `Engine.kill`."""
+        with contextlib.suppress(Exception):  # Ray itself may be gone
+            self._ray.kill(handle)
+
+    def describe(self, handle: Any) -> str:
+        """See `Engine.describe`."""
+        return f"Ray actor {handle._actor_id.hex()[:8]}"
+
+    def shortage(self) -> str:
+        """See `Engine.shortage`."""
+        asked = {"CPU": self._options["num_cpus"], "GPU": self._options["num_gpus"]}
+        asked |= self._options["resources"]
+        asked = {name: amount for name, amount in asked.items() if amount}
+        there = {name: self._ray.cluster_resources().get(name, 0) for name in asked}
+        free = {name: self._ray.available_resources().get(name, 0) for name in asked}
+        return (
+            f"{self._count or 'One per node'} Ray actors with {asked} each are asked for; the "
+            f"cluster has {there}, of which {free} are free"
+        )
+
+    def close(self) -> None:
+        """See `Engine.close`: a Ray that was started here ends."""
+        self._setup = None
+        if self._started:
+            self._ray.shutdown()
+            self._started = False
+
+    def _connect(self) -> None:
+        if self._ray.is_initialized():
+            return
+        try:
+            self._ray.init(address=self._address, logging_level="warning")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConnectionError(
+                f"Ray cannot be reached at address {self._address!r} ({error}). With None, Ray "
+                "also takes RAY_ADDRESS, or what the last cluster left in its temporary folder"
+            ) from error
+        self._started = True
+
+
+def _imported() -> Any:
+    try:
+        import ray  # type: ignore[import-not-found]
+        import ray.exceptions  # type: ignore[import-not-found]
+    except ImportError:
+        raise ImportError('replicas on Ray need ray: pip install "mmes[ray]"') from None
+    return ray

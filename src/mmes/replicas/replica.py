@@ -1,0 +1,214 @@
+"""The far side: an optimizer that is told the same values as the head, and evaluates its share.
+
+A replica knows nothing of the engine that carries its messages. Each message is a tuple, the first
+entry its kind; each answer is one too:
+
+=========================================================  ======================================
+message                                                    answer
+=========================================================  ======================================
+hello                                                      ("here", fingerprint)
+probe, strategy as bytes, what `digests.probe` needs       ("here", its digest)
+prepare                                                    ("here",) once the objective is made
+state, run, entries, {name: (type, shape)}                 ("here",)
+block, run, name, first entry, entries                     ("here",)
+adopt, run, the values told last                           ("here", generation)
+told, run, first generation, values of each                ("here", generation)
+work, run, generation, first, values, rows, check          ("done", values, seconds, repeated,
+                                                           digest of numbers, of vectors, error)
+points, generation, points                                 the same, without digests
+close                                                      ("here",) once nothing is held
+=========================================================  ======================================
+
+Whoever lacks values before `first` answers ("behind", its generation). Whatever else goes wrong
+is answered by ("failed", kind of error, text, traceback).
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import EvaluationError
+from mmes.evaluate.choose import make_evaluator
+from mmes.evaluate.factory import made
+from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.remote import Outcome, Task, sendable
+from mmes.replicas import digests
+from mmes.strategies import AskTell
+
+Rows = tuple[tuple[int, int], ...]
+"""Rows of a generation as (first, end) pairs."""
+
+
+class Replica:
+    """A participant: adopts a state, catches up by values, evaluates rows, tells digests.
+
+    Parameters
+    ----------
+    task : bytes or Task
+        The objective and how to call it; pickled, where it has to travel.
+    each : int or None
+        Worker processes for the evaluations; None evaluates here.
+    settings : dict
+        The further arguments of `make_evaluator` for those processes.
+    threads : int or None
+        Threads of the kernel.
+    """
+
+    def __init__(
+        self,
+        task: bytes | Task,
+        each: int | None,
+        settings: dict[str, Any],
+        threads: int | None = None,
+    ):
+        self._given = task
+        self._each = each
+        self._settings = settings
+        self._threads = threads
+        self._task: Task | None = None
+        self._evaluator: Evaluator | None = None
+        self._kind: type[AskTell] | None = None
+        self._kernel = "auto"
+        self._run = -1
+        self._es: AskTell | None = None
+        self._last = b""
+        self._coming: tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None = None
+
+    def handle(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Answer a message; never raises."""
+        try:
+            return getattr(self, f"_on_{message[0]}")(*message[1:])
+        except Exception as error:
+            return "failed", type(error).__name__, str(error), traceback.format_exc()
+
+    def _on_close(self) -> tuple[Any, ...]:
+        if self._evaluator is not None:
+            self._evaluator.close()
+        return ("here",)
+
+    # Before the run
+
+    def _on_hello(self) -> tuple[Any, ...]:
+        return "here", digests.machine()
+
+    def _on_probe(self, kind: bytes, of: dict[str, Any]) -> tuple[Any, ...]:
+        # From the head, through the engine, as the objective. Loading a manifold makes it known.
+        strategy: type[AskTell] = pickle.loads(kind)[0]
+        self._kind, self._kernel = strategy, of["kernel"]
+        return "here", digests.probe(strategy, of)
+
+    def _on_prepare(self) -> tuple[Any, ...]:
+        if self._task is None:
+            # From the head, through the engine.
+            task: Task = (
+                pickle.loads(self._given) if isinstance(self._given, bytes) else self._given
+            )
+            if self._each is None:
+                made(task.objective)
+            else:
+                options = self._settings | {"vectorized": task.vectorized}
+                self._evaluator = make_evaluator(task.objective, self._each, task.catch, options)
+            self._task = task
+        return ("here",)
+
+    # The state
+
+    def _on_state(
+        self, run: int, entries: dict[str, Any], arrays: dict[str, tuple[str, tuple[int, ...]]]
+    ) -> tuple[Any, ...]:
+        self._es = None  # two states may not fit
+        fresh = {name: np.empty(shape, kind) for name, (kind, shape) in arrays.items()}
+        self._coming = run, entries, fresh
+        return ("here",)
+
+    def _on_block(self, run: int, name: str, first: int, block: NDArray[Any]) -> tuple[Any, ...]:
+        coming, _, arrays = self._coming or (None, None, {})
+        if coming != run:
+            raise RuntimeError(f"a block of run {run} came, but the state of {coming} is awaited")
+        arrays[name].reshape(-1)[first : first + block.size] = block
+        return ("here",)
+
+    def _on_adopt(self, run: int, last: bytes) -> tuple[Any, ...]:
+        coming, entries, arrays = self._coming or (None, {}, {})
+        if coming != run or self._kind is None:
+            raise RuntimeError(f"run {run} is to be adopted, but its state has not come")
+        # Never by the constructor: it would reduce the archive to the memory of this machine.
+        self._es = self._kind.from_state(
+            entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads
+        )
+        self._coming, self._run, self._last = None, run, last
+        return "here", self._es.generation
+
+    # The run
+
+    def _on_told(self, run: int, first: int, told: Sequence[bytes]) -> tuple[Any, ...]:
+        es = self._catch_up(run, first, told)
+        return ("here", es.generation) if es is not None else self._behind()
+
+    def _on_work(
+        self, run: int, generation: int, first: int, told: Sequence[bytes], rows: Rows, check: bool
+    ) -> tuple[Any, ...]:
+        es = self._catch_up(run, first, told)
+        if es is None or es.generation != generation:
+            return self._behind()
+        numbers = digests.scalar_digest(es, self._last)
+        vectors = digests.vector_digest(es) if check else None
+        index = [row for one, end in rows for row in range(one, end)]
+        points = es.ask()[index]
+        values, seconds, repeated, error = self._evaluate(points, generation)
+        return "done", values, seconds, repeated, numbers, vectors, error
+
+    def _on_points(self, generation: int, points: NDArray[np.float64]) -> tuple[Any, ...]:
+        values, seconds, repeated, error = self._evaluate(np.array(points), generation)
+        return "done", values, seconds, repeated, None, None, error
+
+    def _behind(self) -> tuple[Any, ...]:
+        return "behind", -1 if self._es is None else self._es.generation
+
+    def _catch_up(self, run: int, first: int, told: Sequence[bytes]) -> AskTell | None:
+        """Tell the optimizer the values it lacks; None if some before them are missing, too."""
+        es = self._es
+        if es is None or run != self._run or es.generation < first:
+            return None
+        for values in told[es.generation - first :]:
+            if len(values) != 8 * len(es.ask()):
+                break  # the budget ended within the generation: the run is over
+            es.tell(np.frombuffer(values))
+            self._last = values
+        return es
+
+    def _evaluate(
+        self, points: NDArray[np.float64], generation: int
+    ) -> tuple[bytes, float, int, Outcome | None]:
+        """Return values as bytes, seconds, repeated evaluations and what failed, if any did."""
+        self._on_prepare()
+        assert self._task is not None
+        if not len(points):
+            return b"", 0.0, 0, None
+        if self._evaluator is None:
+            outcome = self._task(points)
+            failed = None if outcome.error is None else outcome
+            return np.array(outcome.values).tobytes(), outcome.seconds, 0, failed
+        began, before = time.perf_counter(), self._evaluator.retried
+        try:
+            values = self._evaluator.evaluate(points, generation, lambda: True).tobytes()
+            failed = None
+        except (EvaluationError, TypeError, ValueError) as error:
+            values, failed = b"", _outcome(error)
+        seconds = time.perf_counter() - began
+        return values, seconds, self._evaluator.retried - before, failed
+
+
+def _outcome(error: Exception) -> Outcome:
+    """Return what an evaluator raised as the outcome of a batch."""
+    raised = error.__cause__ if isinstance(error, EvaluationError) else None
+    before = [np.nan] * max(getattr(error, "candidate", 0), 0)
+    trace = traceback.format_exc()
+    return Outcome(before, 0.0, sendable(raised or error), raised is None, trace)

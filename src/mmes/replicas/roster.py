@@ -1,0 +1,386 @@
+"""Who takes part: replicas are started, brought to the head's state, lost and replaced."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.replicas import digests
+from mmes.replicas.course import Course
+from mmes.replicas.engine import Engine, Terms
+from mmes.replicas.shares import Batch, Round
+
+_BLOCK_BYTES = 64 * 2**20
+# Before looking for a place again, if there are enough replicas.
+_LOOK_SECONDS = 30.0
+# Before another start after one that failed; doubled each time.
+_FIRST_PAUSE = 0.05
+_TURN_SECONDS = 0.1
+_FAREWELL_SECONDS = 1.0
+
+Message = tuple[Any, ...]
+Conversation = Generator[Message, Message, None]
+
+
+@dataclass(eq=False)
+class Member:
+    """A replica as the head sees it.
+
+    Attributes
+    ----------
+    handle : object
+        The engine's name for it.
+    conversation : generator or None
+        What is still to be said before it can work: yields messages, takes answers.
+    greeted : bool
+        Whether it has answered at all.
+    place : str
+        The machine and process it said it is on.
+    run, generation : int
+        The run it follows, and where it stands once it has read what was sent.
+    pinned : bool
+        Whether it is reading the head's own state, which must not change meanwhile.
+    batch : tuple of int or None
+        The rows it is evaluating, since when.
+    joined : bool
+        Whether it has ever been ready.
+    """
+
+    handle: Any
+    conversation: Conversation | None = None
+    greeted: bool = False
+    place: str = ""
+    run: int = -1
+    generation: int = -1
+    pinned: bool = False
+    batch: Batch | None = None
+    since: float = math.inf
+    joined: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Rows of a round that a replica has, and its answer: None if it was lost."""
+
+    member: Member
+    round: Round
+    batch: Batch
+    answer: Message | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A message that has not been answered; `work` if it was one."""
+
+    member: Member
+    work: tuple[Round, Batch] | None = None
+    notice: bool = False
+
+
+class Roster:
+    """The replicas, and the conversations with them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where they are.
+    terms : Terms
+        How many, and how they work.
+    setup : tuple
+        The arguments of `Replica`.
+    retries : int
+        How many in a row may end before they have done anything, at least.
+    """
+
+    def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):
+        self.engine = engine
+        self.course: Course | None = None
+        self.rebuilt = 0
+        """Replicas started in place of lost ones."""
+        self.members: list[Member] = []
+        self._terms, self._setup, self._retries = terms, setup, retries
+        self._asked: dict[Any, _Asked] = {}
+        self._finished: list[Work] = []
+        self._count = terms.count
+        self._hired = 0
+        self.underway = False
+        """Whether the crew has gathered."""
+        self._failed_starts = 0
+        self._last_failure = ""
+        self._next_look = -math.inf
+        self._short_since: float | None = None
+        self._told: set[str] = set()
+
+    @property
+    def ready(self) -> list[Member]:
+        """Those who can work."""
+        return [member for member in self.members if member.conversation is None]
+
+    def place(self, member: Member) -> str:
+        """Return where a replica is, for messages."""
+        return member.place or self.engine.describe(member.handle)
+
+    def follow(self, course: Course) -> None:
+        """Bring all replicas to another run."""
+        self.course = course
+        for member in self.ready:
+            self._converse(member, self._joining_run(member))
+        self.assemble()
+
+    def assemble(self) -> None:
+        """Start replicas, and wait until all are ready, or enough of them after a while."""
+        if self._count is None:
+            self._count = max(self.engine.capacity(), self._terms.least)
+        if not self.members:
+            atexit.register(self.close)
+        self.hire()
+        patience = time.monotonic() + self._terms.patience
+        while len(self.ready) < len(self.members) or not self.members:
+            talking = any(m.greeted and m.conversation is not None for m in self.members)
+            late = time.monotonic() > patience
+            if late and not talking and len(self.ready) >= self._terms.least:
+                break
+            self.hire()
+            self.turn(_TURN_SECONDS)
+        self.underway = True
+
+    def close(self) -> None:
+        """End all replicas, whatever they are doing."""
+        members, self.members = self.members, []
+        self._asked.clear()
+        self._finished.clear()
+        if self._terms.each is not None:
+            self._bid_farewell(members)
+        for member in members:
+            self.engine.kill(member.handle)
+        self.engine.close()
+        self.underway = False
+        atexit.unregister(self.close)
+
+    # Coming and going
+
+    def hire(self) -> None:
+        """Start replicas until there are as many as wanted, if there is room for them."""
+        count = self._count or 0
+        while len(self.members) < count:
+            now = time.monotonic()
+            if now < self._next_look and len(self.ready) >= self._terms.least:
+                return
+            handle = self.engine.start(self._setup)
+            if handle is None:
+                self._next_look = now + _LOOK_SECONDS
+                return
+            self.rebuilt += self._hired >= count
+            self._hired += 1
+            member = Member(handle)
+            self.members.append(member)
+            self._converse(member, self._joining(member))
+
+    def lose(self, member: Member, why: str) -> None:
+        """Part from a replica; what it was evaluating comes back from `turn` without an answer.
+
+        Raises
+        ------
+        EvaluationError
+            If nobody is ready, and many in a row have ended before they were.
+        """
+        if member not in self.members:
+            return
+        self._last_failure = f" The last one lost: {self.place(member)} ({why})."
+        self._dismiss(member)
+        if member.joined:
+            return
+        self._failed_starts += 1
+        if self.ready:
+            pause = min(_FIRST_PAUSE * 2**self._failed_starts, _LOOK_SECONDS)
+            self._next_look = time.monotonic() + pause
+        elif self._failed_starts > max(self._retries, self._count or 0):
+            raise EvaluationError(
+                f"{self._failed_starts} replicas in a row ended before they were ready."
+                f"{self._last_failure}"
+            )
+
+    def _dismiss(self, member: Member) -> None:
+        self.members.remove(member)
+        self.engine.kill(member.handle)
+        held = [asked for asked in self._asked.values() if asked.member is member]
+        self._asked = {f: asked for f, asked in self._asked.items() if asked.member is not member}
+        self._finished += [Work(member, *asked.work) for asked in held if asked.work is not None]
+
+    def _refuse(self, member: Member, error: Exception) -> None:
+        """Raise before the run; during it, go on without the newcomer."""
+        if not self.underway:
+            raise error
+        warn_user(f"a replica is not taken: {error}", ReplicaWarning)
+        self._dismiss(member)
+        self._count = (self._count or 1) - 1
+
+    def _watch_strength(self) -> None:
+        """Raise if there have been too few replicas for too long."""
+        talking = any(m.greeted and m.conversation is not None for m in self.members)
+        now, least = time.monotonic(), self._terms.least
+        if talking or len(self.ready) >= least:
+            self._short_since = None
+        elif self._short_since is None:
+            self._short_since = now
+        elif now - self._short_since > self._terms.patience:
+            raise EvaluationError(
+                f"{len(self.ready)} replicas are ready and at least {least} are needed; waited "
+                f"{self._terms.patience:g} s. {self.engine.shortage()}.{self._last_failure}"
+            )
+
+    def _bid_farewell(self, members: list[Member]) -> None:
+        """Let idle replicas end their own worker processes."""
+        futures = []
+        for member in members:
+            if member.conversation is None and member.batch is None:
+                try:
+                    futures.append(self.engine.call(member.handle, ("close",)))
+                except self.engine.lost:
+                    continue
+        patience = time.monotonic() + _FAREWELL_SECONDS
+        while futures and (left := patience - time.monotonic()) > 0:
+            done = self.engine.wait(futures, left)
+            futures = [future for future in futures if future not in done]
+
+    # Messages and answers
+
+    def send_work(self, member: Member, message: Message, current: Round, batch: Batch) -> None:
+        """Let a replica evaluate rows."""
+        member.batch, member.since = batch, time.monotonic()
+        self._call(member, message, _Asked(member, (current, batch)))
+
+    def send_notice(self, member: Member, message: Message) -> None:
+        """Tell a replica something whose answer does not matter, unless it fails."""
+        self._call(member, message, _Asked(member, notice=True))
+
+    def at_work(self, current: Round) -> list[Batch]:
+        """Return the batches of a round that are being evaluated, or whose answers have come."""
+        works = [asked.work for asked in self._asked.values() if asked.work is not None]
+        works += [(work.round, work.batch) for work in self._finished]
+        return [batch for one, batch in works if one is current]
+
+    def turn(self, seconds: float) -> list[Work]:
+        """Wait for answers at most so long, see to what has happened, return the finished work."""
+        if not self._asked and not self._finished:
+            time.sleep(seconds)
+        elif self._asked:
+            for future in self.engine.wait(list(self._asked), 0 if self._finished else seconds):
+                self._receive(future)
+        self._watch_strength()
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _call(self, member: Member, message: Message, asked: _Asked) -> None:
+        try:
+            self._asked[self.engine.call(member.handle, message)] = asked
+        except self.engine.lost as error:
+            if asked.work is not None:
+                self._finished.append(Work(member, *asked.work))
+            self.lose(member, f"{type(error).__name__}: {error}")
+
+    def _receive(self, future: Any) -> None:
+        asked = self._asked.get(future)
+        if asked is None:  # gone with its replica, a moment ago
+            return
+        member = asked.member
+        try:
+            answer = self.engine.result(future)
+        except self.engine.lost as error:
+            self.lose(member, f"{type(error).__name__}: {error}")
+            return
+        if answer[0] == "failed" and (asked.work is not None or asked.notice):
+            self.lose(member, f"{answer[1]}: {answer[2]}")
+            return
+        del self._asked[future]
+        if asked.work is not None:
+            member.batch = None
+            self._finished.append(Work(member, *asked.work, answer))
+        elif not asked.notice:
+            self._go_on(member, answer)
+        if answer[0] == "behind":
+            # It should not be: whatever happened there, it gets the state anew.
+            member.generation = -1
+
+    # What is said before the work
+
+    def rebuild(self, member: Member) -> None:
+        """Let a replica take over the head's state."""
+        self._converse(member, self._adopting(member))
+
+    def _converse(self, member: Member, conversation: Conversation) -> None:
+        member.conversation = conversation
+        self._call(member, next(conversation), _Asked(member))
+
+    def _go_on(self, member: Member, answer: Message) -> None:
+        """Take the answer into the conversation, and say what comes next."""
+        member.greeted = True
+        assert member.conversation is not None
+        try:
+            if answer[0] == "failed":
+                raise self._start_error(member, answer)
+            message = member.conversation.send(answer)
+        except StopIteration:
+            member.conversation, member.joined, self._failed_starts = None, True, 0
+        except (EvaluationError, MemoryError, TypeError) as error:
+            self._refuse(member, error)
+        else:
+            self._call(member, message, _Asked(member))
+
+    def _start_error(self, member: Member, answer: Message) -> Exception:
+        _, kind, text, trace = answer
+        made = {"MemoryError": MemoryError, "TypeError": TypeError}.get(kind, EvaluationError)
+        error = made(f"the replica on {self.place(member)} cannot start: {kind}: {text}")
+        error.add_note(f"The traceback there:\n{trace.rstrip()}")
+        return error
+
+    def _joining(self, member: Member) -> Conversation:
+        _, found = yield ("hello",)
+        member.place = f"{found['host']}, process {found['process']}"
+        self._compare(member, digests.machine(), found)
+        yield ("prepare",)
+        yield from self._joining_run(member)
+
+    def _joining_run(self, member: Member) -> Conversation:
+        """Bring a replica to the run that the head is on, which may change meanwhile."""
+        while (course := self.course) is not None and member.run != course.run:
+            _, found = yield ("probe", course.kind, course.probe)
+            self._compare(member, course.fingerprint, found)
+            yield from self._adopting(member)
+
+    def _adopting(self, member: Member) -> Conversation:
+        """Hand over the head's state, in blocks, each after the one before has arrived."""
+        assert self.course is not None
+        state = self.course.snapshot(copy=self.underway)
+        member.run, member.generation, member.pinned = state.run, state.generation, not state.copied
+        shapes = {name: (array.dtype.str, array.shape) for name, array in state.arrays.items()}
+        yield ("state", state.run, state.entries, shapes)
+        for name, array in state.arrays.items():
+            flat = np.ascontiguousarray(array).reshape(-1)
+            size = max(_BLOCK_BYTES // array.itemsize, 1)
+            for first in range(0, flat.size, size):
+                yield ("block", state.run, name, first, flat[first : first + size])
+        yield ("adopt", state.run, state.last)
+        member.pinned = False
+
+    def _compare(self, member: Member, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+        """Raise if what must agree does not; tell what else differs, once."""
+        place, here = self.place(member), digests.machine()["host"]
+        differing = {
+            name: f"{name} is {ours[name]} on {here} and {theirs[name]} on {place}"
+            for name in (*digests.MUST_AGREE, *digests.MAY_DIFFER)
+            if name in theirs and ours[name] != theirs[name]
+        }
+        text = "; ".join(differing.values())
+        if any(name in digests.MUST_AGREE for name in differing):
+            raise ReplicaMismatch(f"a replica would not walk the same path: {text}")
+        if differing and text not in self._told:
+            self._told.add(text)
+            warn_user(f"{text}; a test search must give the same bits", ReplicaWarning)

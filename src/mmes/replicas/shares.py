@@ -1,0 +1,139 @@
+"""How the rows of a generation are shared out, and what has become of each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.errors import EvaluationError
+
+# Shares shorter than this are dealt out in one piece: a message costs about a millisecond.
+_SHORT_SECONDS = 0.02
+
+Batch = tuple[int, ...]
+"""Rows that are evaluated together."""
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """What decides how rows are cut into batches.
+
+    Attributes
+    ----------
+    parts : int
+        Participants.
+    vectorized : bool
+        Whether a batch is one call of the objective.
+    seconds : float
+        Time of one evaluation; infinite if it is not known.
+    """
+
+    parts: int
+    vectorized: bool
+    seconds: float
+
+    def batches(self, rows: int) -> list[Batch]:
+        """Return the rows in batches: equal shares, or half of them so and the rest in parts.
+
+        The first batches, one for each participant, are dealt out at once, the others on demand. A
+        candidate and its mirror image, half a generation later, stay together where they can: they
+        share their random numbers.
+        """
+        half = -(-rows // 2)
+        pairs = [(row, row + half) if row + half < rows else (row,) for row in range(half)]
+        if rows < 4 * self.parts:
+            pairs = [(row,) for row in range(rows)]
+        share = len(pairs) / self.parts
+        if self.vectorized or self.seconds * rows / self.parts < _SHORT_SECONDS:
+            return _joined(_split(pairs, self.parts))
+        first = self.parts * math.ceil(share / 2)
+        rest = pairs[first:]
+        size = max(math.ceil(len(rest) / (4 * self.parts)), 1)
+        later = [rest[k : k + size] for k in range(0, len(rest), size)]
+        return _joined(_split(pairs[:first], self.parts) + later)
+
+
+def _split(units: list[Batch], parts: int) -> list[list[Batch]]:
+    edges = [round(k * len(units) / parts) for k in range(parts + 1)]
+    return [units[one:end] for one, end in itertools.pairwise(edges) if end > one]
+
+
+def _joined(groups: list[list[Batch]]) -> list[Batch]:
+    return [tuple(sorted(row for unit in group for row in unit)) for group in groups]
+
+
+def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
+    """Return rows as (first, end) pairs, which take less room in a message."""
+    found: list[tuple[int, int]] = []
+    for row in batch:
+        if found and found[-1][1] == row:
+            found[-1] = found[-1][0], row + 1
+        else:
+            found.append((row, row + 1))
+    return tuple(found)
+
+
+class Round:
+    """One generation being evaluated.
+
+    Parameters
+    ----------
+    generation : int
+        Its number, for messages.
+    rows : int
+        How many candidates there are.
+    """
+
+    def __init__(self, generation: int, rows: int):
+        self.generation = generation
+        self.waiting: deque[Batch] = deque()
+        self.points: NDArray[np.float64] | None = None
+        """The candidates, once the head has asked for them."""
+        self.shipped = False
+        """Whether the points must travel, because they are not a generation's."""
+        self.numbers: bytes = b""
+        self.vectors: bytes | None = None
+        """The head's digests of its numbers and, now and then, vectors."""
+        self.values = np.empty(rows)
+        self.done = np.zeros(rows, dtype=bool)
+        self._losses = np.zeros(rows, dtype=int)
+
+    def take(self, batch: Batch, values: NDArray[np.float64]) -> None:
+        """Enter the values of a batch."""
+        for row, value in zip(batch, values, strict=True):
+            if not self.done[row]:  # of two answers, the first counts
+                self.values[row], self.done[row] = value, True
+
+    def lose(self, batch: Batch, retries: int, lost: str) -> int:
+        """Queue the rows of a lost batch again, one by one; return how many that are.
+
+        Only a row that was alone is charged with the loss.
+
+        Raises
+        ------
+        EvaluationError
+            If a row was lost more than `retries` times and `lost` is ``"raise"``.
+        """
+        missing = [row for row in batch if not self.done[row]]
+        if len(batch) == 1:
+            self._losses[missing] += 1
+        given_up = [row for row in missing if self._losses[row] > retries]
+        if given_up and lost == "raise":
+            row = given_up[0]
+            raise EvaluationError(
+                f"the replica died or was killed at the time limit {self._losses[row]} times while "
+                f"it evaluated candidate {row} of generation {self.generation}; lost='fail' would "
+                "rank such candidates last",
+                None if self.points is None else np.array(self.points[row]),
+                row,
+                self.generation,
+            )
+        self.values[given_up], self.done[given_up] = np.nan, True
+        kept = [row for row in missing if self._losses[row] <= retries]
+        self.waiting.extendleft((row,) for row in reversed(kept))
+        return len(kept)

@@ -1,0 +1,88 @@
+"""A run with replicas is the run without, to the bit."""
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes.replicas import Local
+
+from .helpers import Replicas, equal, now_and_then_nan, rosenbrock, rosenbrocks, run, slow_for_some
+
+CASES = {
+    "plain": {},
+    "adaptive": {"scaling": "adaptive"},
+    "bounds": {"bounds": (np.full(30, -1.0), np.full(30, 2.1)), "bounds_handling": "reflect"},
+    "restarts": {"restarts": 2, "stagnation_window": 5, "stagnation_tolerance": 0.1},
+    "lm-ma": {"strategy": "lm-ma"},
+    "sep-cma": {"strategy": "sep-cma"},
+    "student": {"noise": "student", "mirrored": False},
+    "budget": {"max_evaluations": 777, "max_generations": None},
+    "reevaluations": {"reevaluations": 3},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_three_processes_give_the_serial_bits(name):
+    options = CASES[name]
+    equal(run(rosenbrock, workers=Local(3), **options), run(rosenbrock, **options))
+
+
+def test_vectorized_objectives_give_the_serial_bits():
+    alone = run(rosenbrocks, vectorized=True)
+    equal(run(rosenbrocks, vectorized=True, workers=Local(3)), alone)
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_failed_candidates_give_the_serial_bits():
+    alone = run(now_and_then_nan)
+    assert alone.failed > 0
+    equal(run(now_and_then_nan, workers=Local(3)), alone)
+
+
+def test_stealing_gives_the_serial_bits():
+    crew = Replicas(3, steal="idle")
+    equal(run(slow_for_some, workers=crew), run(rosenbrock))
+    assert crew.crew.retried > 0
+
+
+def test_a_manifold_and_a_strategy_of_ones_own():
+    class Mine(mmes.MMES):
+        name = "mine"
+
+    equal(run(strategy=Mine, workers=Local(2)), run(strategy=Mine))
+    place = mmes.manifolds.Sphere(30)
+    options = {"manifold": place, "max_generations": 20}
+    start = np.eye(30)[0]
+    with_replicas = mmes.minimize(np.sum, start, 0.1, workers=Local(2), seed=1, **options)
+    equal(with_replicas, mmes.minimize(np.sum, start, 0.1, seed=1, **options))
+
+
+def test_only_values_travel():
+    """At most 24 lambda + 600 bytes per replica and generation, whatever n is."""
+    spent = {}
+    for n in (1000, 100_000):
+        crew = Replicas(2)
+        # Vectorized, so that the shares do not depend on the time that evaluations take.
+        options = {"vectorized": True, "population_size": 40, "archive_size": 20}
+        result = run(rosenbrocks, n=n, workers=crew, max_generations=25, **options)
+        first = next(k for k, (kind, _) in enumerate(crew.engine.sent) if kind == "work")
+        spent[n] = sum(size for _, size in crew.engine.sent[first:]) / (2 * result.nit)
+        assert spent[n] <= 24 * 40 + 600
+    # The last answers may come after the end.
+    assert abs(spent[1000] - spent[100_000]) <= 4
+
+
+def test_values_alone_rebuild_a_run():
+    """Replaying all values from the start gives the same state: the idea itself."""
+    kept = []
+    options = {"seed": 5, "population_size": 12}
+    es = mmes.MMES(np.linspace(1, 2, 30), 0.5, **options)
+    for _ in range(200):
+        kept.append([rosenbrock(x) for x in es.ask()])
+        es.tell(kept[-1])
+    again = mmes.MMES(np.linspace(1, 2, 30), 0.5, **options)
+    for values in kept:
+        again.ask()
+        again.tell(values)
+    assert again.mean.tobytes() == es.mean.tobytes()
+    assert again.sigma == es.sigma
