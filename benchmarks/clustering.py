@@ -27,7 +27,7 @@ def main() -> None:
     print(
         f"{solution.evaluations} evaluations in {wall:.1f} s ({processor:.1f} s of processor time)"
     )
-    print(f"{each:.1f} us an evaluation, of which the objective takes {objective_time():.1f} us")
+    print(f"{each:.1f} us per evaluation, of which the objective takes {objective_time():.1f} us")
 
 
 def objective_time() -> float:

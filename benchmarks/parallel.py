@@ -54,13 +54,13 @@ def speed_up(generations: int) -> None:
     points = population(10_000, 2)
     serial = seconds_for(SerialEvaluator(Sleeps(0.02)), points, generations)
     rate = len(points) / serial
-    print(f"  this process {rate:6.1f} evaluations a second")
+    print(f"  this process {rate:6.1f} evaluations per second")
     for workers in (2, 4):
         evaluator = ProcessEvaluator(Task(Sleeps(0.02)), workers)
         parallel = seconds_for(evaluator, points, generations)
         evaluator.close()
         print(
-            f"  {workers} workers    {len(points) / parallel:6.1f} evaluations a second: "
+            f"  {workers} workers    {len(points) / parallel:6.1f} evaluations per second: "
             f"{serial / parallel:.2f} times"
         )
 

@@ -158,7 +158,7 @@ def stepper(es: AskTell) -> Callable[[], object]:
 
 
 def cost(n: int, rounds: int, seconds: float) -> None:
-    """Print microseconds an evaluation for all strategies, and relative to MMES."""
+    """Print microseconds per evaluation for all strategies, and relative to MMES."""
     steps = {}
     for name, strategy in STRATEGIES.items():
         if name == "cma-es" and n > 2000:
@@ -169,16 +169,16 @@ def cost(n: int, rounds: int, seconds: float) -> None:
     for _ in range(rounds):
         for name, (step, size) in steps.items():
             best[name] = min(best[name], seconds_a_call(step, seconds) / size)
-    print(f"n = {n}: microseconds an evaluation, and relative to MMES")
+    print(f"n = {n}: microseconds per evaluation, and relative to MMES")
     for name, value in best.items():
         print(f"{name:14s} {value * 1e6:10.2f} {value / best['mmes']:8.2f}")
 
 
 def peers(n: int, rounds: int, seconds: float) -> None:
-    """Print microseconds an evaluation side by side with other packages."""
+    """Print microseconds per evaluation side by side with other packages."""
     from peers import peer_steppers  # beside this file
 
-    print(f"n = {n}: microseconds an evaluation")
+    print(f"n = {n}: microseconds per evaluation")
     for name, others in peer_steppers(n).items():
         es = started(get_strategy(name), n)
         steps = {"mmes": (stepper(es), es.population_size), **others}

@@ -11,9 +11,10 @@ from pretended import make_outcome
 import mmes.experiments.reproduce as carrying_out
 from mmes import problems
 from mmes.cli import main
-from mmes.experiments.competition import Competition, competitor, runs_as_csv
+from mmes.experiments.competition import Competition, competitor, finished_runs
 from mmes.experiments.execute import Observed, perform, with_records
-from mmes.experiments.plan import PlanError
+from mmes.experiments.plan import PlanError, Strategy
+from mmes.experiments.single_runs import runs_as_csv, take_over
 from mmes.experiments.standings import count, points, standings, value_after
 from mmes.experiments.store import Store
 
@@ -171,6 +172,49 @@ def test_the_command_goes_on_and_takes_others_in(tmp_path, capsys, monkeypatch):
     assert len(Store(tmp_path / "runs").rows()) == 4
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 4
     assert "quoted" not in text  # the published medians belong to another budget
+
+
+def test_a_list_of_runs_is_taken_over(tmp_path, capsys, monkeypatch):
+    """Tables from the list are those from the runs; what is in it is not run again."""
+    monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
+    given = ["compete", "lsgo2010", "--function", "f1", "--function", "f2", "--budget", "200",
+             "--checkpoints", "100", "--seeds", "2", "--workers", "1", "--no-report"]  # fmt: skip
+    assert main([*given, "--strategy", "mmes,mixing=2", "--out", str(tmp_path / "a")]) == 0
+    capsys.readouterr()
+    listed = tmp_path / "a" / "runs.csv"
+    again = [*given, "--strategy", "mmes,mixing=2", "--out", str(tmp_path / "b")]
+    assert main([*again, "--take-over", str(listed)]) == 0
+    text = capsys.readouterr().out
+    assert "4 runs taken over" in text
+    assert "0 runs made, 4 were there" in text
+    assert (tmp_path / "b" / "runs.csv").read_text() == listed.read_text()
+    for name in ("statistics-100.csv", "points.csv", "medians-200.csv"):
+        assert (tmp_path / "b/tables" / name).read_text() == (
+            tmp_path / "a/tables" / name
+        ).read_text()
+    assert take_over(listed, Store(tmp_path / "b" / "runs")) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("a,b\n1,2\n", "has no column 'problem'"),
+        ("problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
+         "started,mmes,key\nlsgo2010/f1,mmes,,,x,9,1,9,0,1,,0,k\n", "line 2: invalid literal"),
+    ],
+)  # fmt: skip
+def test_another_file_is_not_taken_over(content, sentence, tmp_path):
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(ValueError, match=sentence):
+        take_over(tmp_path / "x.csv", Store(tmp_path / "runs"))
+
+
+def test_old_runs_are_shown_under_the_name_of_today(tmp_path):
+    store = Store(tmp_path)
+    (run,) = competition(functions=("f1",), strategies=(Strategy("mmes", "mmes"),)).runs()
+    store.write(run, make_outcome())
+    (found,), _ = finished_runs(store, "lsgo2013", 3_000_000)
+    assert (found.strategy.label, found.key) == ("MMES", run.key)
 
 
 def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):

@@ -122,7 +122,7 @@ def assignment(text: str, flag: str) -> tuple[str, Any]:
 def vector(text: str, flag: str) -> Any:
     """Return what a text stands for: a number, numbers separated by commas, or a file of numbers.
 
-    Files are .npy, or text with one or more numbers a line.
+    Files are .npy, or text with one or more numbers per line.
     """
     parts = [number(part) for part in text.split(",") if part.strip()]
     if parts and all(not isinstance(part, str) for part in parts):

@@ -11,6 +11,8 @@ from mmes.cli.status import OK, Mistake
 from mmes.experiments import competition as entries
 from mmes.experiments.formats import to_text
 from mmes.experiments.plan import Strategy
+from mmes.experiments.single_runs import take_over
+from mmes.experiments.store import Store
 from mmes.problems.suite import CHECKPOINTS
 from mmes.report import write_report
 
@@ -49,6 +51,10 @@ def compete(argv: list[str]) -> int:
         "--checkpoints", default=",".join(map(str, CHECKPOINTS)), metavar="A,B,...",
         help="evaluations at which strategies are compared (default: 1.2e5,6e5,3e6)",
     )  # fmt: skip
+    parser.add_argument(
+        "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
+        help="count the runs of another competition's runs.csv as made (may be repeated)",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/SUITE)")
     add_effort(parser)
     args = parser.parsed(argv)
@@ -65,6 +71,8 @@ def _compete(args: argparse.Namespace) -> int:
         tuple(_count("--checkpoints", number(text)) for text in args.checkpoints.split(",")),
     )
     folder = args.out or Path("out") / args.suite
+    for file in args.take_over:
+        print(f"{take_over(file, Store(folder / 'runs'))} runs taken over from {file}")
     report, findings = entries.compete(competition, folder, effort_of(args))
     for table in findings.tables[:2]:
         print(to_text(table))

@@ -66,7 +66,7 @@ def summary(result: Result, folder: Path) -> str:
         ("best value", f"{result.fun:.10g}"),
         ("ended", result.message),
         ("evaluations", f"{result.nfev:,} in {result.nit:,} generations"),
-        ("time", f"{duration(result.time)} ({rate:,.0f} evaluations a second)"),
+        ("time", f"{duration(result.time)} ({rate:,.0f} evaluations per second)"),
         ("sigma", f"{result.sigma:.3g}"),
         ("seed", str(result.seed)),
     ]

@@ -42,7 +42,7 @@ TARGET is
   a function in a module          mmes run package.module:loss --dim 500 --bounds -5,5
 
 The function takes one numpy array and returns one number; with --vectorized it takes an array with
-one point a row and returns one number a row.
+one point per row and returns one number per row.
 """
 
 _RUN_EPILOG = """\
@@ -173,7 +173,7 @@ def resume(argv: list[str]) -> int:
 def _add_common(parser: Parser) -> None:
     group = add_options(parser, "evaluation", EVALUATION)
     group.add_argument(
-        "--workers", type=number, metavar="N", help="worker processes; -1 for one a core"
+        "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
     )
     group.add_argument(
         "--traceback", action="store_true", help="show where in the objective an error came from"

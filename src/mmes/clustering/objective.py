@@ -31,7 +31,7 @@ class SparseSpectralObjective:
     """f(U) = Tr(U' L U) + beta * sum_ij |(U U')_ij| for matrices U with orthonormal columns.
 
     The value depends on the span of the columns alone. Calling the object costs about
-    N_s^2 N_c multiply-adds a candidate.
+    N_s^2 N_c multiply-adds per candidate.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ GRID = 160
 """Points of an averaged convergence curve."""
 
 TARGETS = 10.0 ** np.linspace(2.0, -8.0, 51)
-"""Targets of a runtime distribution: five a factor of ten."""
+"""Targets of a runtime distribution: five per factor of ten."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def runtime_distribution(
     Parameters
     ----------
     runs, outcomes
-        The runs and what they gave. The budget is counted in evaluations a variable.
+        The runs and what they gave. The budget is counted in evaluations per variable.
     name, title : str
         As in `Chart`.
     targets : dict, optional
@@ -211,14 +211,14 @@ def runtime_distribution(
             for run, o in found
         ]
         solved, fraction = ecdf(np.concatenate(times))
-        # A step a triple is more than the eye needs: one corner in a few hundred is enough.
+        # One step per triple is more than the eye can see; a few hundred corners are enough.
         keep = np.unique(np.linspace(0, max(solved.size - 1, 0), 300).astype(int))
         if solved.size:
             series.append(Series(label, solved[keep], fraction[keep], kind="steps"))
     note = (
         f"{TARGETS.size} targets from 1e2 to 1e-8, evenly spaced in log scale."
         if targets is None
-        else "51 targets a problem: from 1e2 down to the plan's target, evenly spaced in log "
+        else "51 targets per problem: from 1e2 down to the plan's target, evenly spaced in log "
         "scale; without a target, quantiles of all values that its runs passed through."
     )
     return Chart(

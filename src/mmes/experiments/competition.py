@@ -6,22 +6,22 @@ recorded at 1.2e5, 6e5 and 3e6 of them, 25 runs, starts uniform in the box.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mmes.experiments.availability import refuse_mistakes
 from mmes.experiments.files import write_text
-from mmes.experiments.objectives import fixed_dimension
+from mmes.experiments.objectives import fixed_dimension, named_file
 from mmes.experiments.plan import Objective, PlanError, Strategy, Trial
 from mmes.experiments.reproduce import Effort, Laboratory, carry_out, write_findings
 from mmes.experiments.runner import Report
 from mmes.experiments.sections import Findings
-from mmes.experiments.standings import standings, value_after
+from mmes.experiments.single_runs import runs_as_csv
+from mmes.experiments.standings import standings
 from mmes.experiments.store import Store, TrialResult
+from mmes.loading import is_location
 from mmes.problems.suite import CHECKPOINTS
 from mmes.strategies import get_strategy
 
@@ -33,7 +33,7 @@ SUITES = {
 
 LABELS = {
     "mmes": "MMES",
-    "adaptive-mmes": "AdaptiveMMES",
+    "adaptive": "AdaptiveMMES",
     "decc-g": "DECC-G",
     "decc-dg": "DECC-DG",
     "ccpso2": "CCPSO2",
@@ -123,10 +123,10 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     label = str(given.pop("label", ""))
     if not label:
         words = "".join(f", {key}={value}" for key, value in sorted(given.items()))
-        label = LABELS.get(made.name, made.name) + words
+        label = LABELS.get(made.name, named_file(name)[1]) + words
     if not getattr(made, "needs_box", False):
         given.setdefault("restarts", "unlimited")
-    return Strategy(made.name, label, tuple(sorted(given.items())))
+    return Strategy(name if is_location(name) else made.name, label, tuple(sorted(given.items())))
 
 
 def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Report, Findings]:
@@ -153,7 +153,7 @@ def finished_runs(
     """Return all stored runs of a suite with a budget, whoever made them, in the suite's order."""
     order = SUITES[suite]
     runs = [
-        run
+        replace(run, strategy=_shown(run.strategy))
         for run in store.runs()
         if run.max_evaluations == budget
         and run.objective.name.startswith(f"{suite}/")
@@ -168,25 +168,10 @@ def finished_runs(
             run.seed,
         )
     )
-    results = store.outcomes(runs)
-    return runs, results
+    return runs, store.outcomes(runs)
 
 
-def runs_as_csv(
-    runs: Iterable[Trial], results: Mapping[str, TrialResult], checkpoints: Sequence[int]
-) -> str:
-    """Return the single runs, one per line, with the best value at every checkpoint."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    marks = [f"best_at_{mark}" for mark in checkpoints]
-    before = ["problem", "strategy", "options", "seed", "budget"]
-    after = ["evaluations", "restarts", "cpu_seconds", "mmes", "key"]
-    writer.writerow([*before, *marks, *after])
-    for run in runs:
-        result = results[run.key]
-        options = " ".join(f"{key}={value}" for key, value in run.strategy.options)
-        what = [run.objective.name, run.strategy.label, options, run.seed, run.max_evaluations]
-        values = [repr(value_after(result, mark)) for mark in checkpoints]
-        effort = [result.evaluations, result.restarts, f"{result.cpu_seconds:.1f}"]
-        writer.writerow([*what, *values, *effort, result.versions.get("mmes", ""), run.key])
-    return text.getvalue()
+def _shown(strategy: Strategy) -> Strategy:
+    """Return a stored strategy under its label of today, unless the user chose another."""
+    unlabelled = strategy.label == strategy.name
+    return replace(strategy, label=LABELS.get(strategy.name, "")) if unlabelled else strategy

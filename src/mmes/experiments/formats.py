@@ -95,7 +95,7 @@ def to_text(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Write a table as CSV, one line a cell, with every number in full."""
+    """Write a table as CSV, one line per cell, with every number in full."""
     fields = ["row", "column", "ours", "lower_quartile", "upper_quartile", "runs", "successes"]
     fields += ["mark", "shade", "paper", "paper_mark", "paper_shade", "ratio", "keys"]
     text = io.StringIO()

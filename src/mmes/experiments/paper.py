@@ -69,7 +69,7 @@ class PublishedTable:
     cells: dict[tuple[str, int, str], Published]
 
     def medians(self, algorithms: tuple[str, ...] | None = None) -> Floats:
-        """Return the medians as an array of one row a problem; infinity for N/A."""
+        """Return the medians as an array of one row per problem; infinity for N/A."""
         columns = self.algorithms if algorithms is None else algorithms
         values = [[self.cells[problem, n, a].median for a in columns] for problem, n in self.rows]
         return np.array([[np.inf if v is None else v for v in row] for row in values])

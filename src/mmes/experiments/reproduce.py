@@ -1,6 +1,6 @@
 """Carry out sections of the paper, or a plan of one's own, into a folder.
 
-The folder holds ``runs/`` (the store), a folder a section with its tables and figures, and
+The folder holds ``runs/`` (the store), one folder per section with its tables and figures, and
 ``laboratory.json``, which says what it is, so that a report can be made of it at any time.
 """
 

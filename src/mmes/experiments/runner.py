@@ -30,7 +30,7 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "MMES_THREADS",
 )
-"""One thread a worker: the cores are already busy with other runs."""
+"""One thread per worker: the cores are already busy with other runs."""
 
 
 @dataclass(frozen=True)

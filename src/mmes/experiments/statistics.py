@@ -132,7 +132,7 @@ def rank_sum_test(first: ArrayLike, second: ArrayLike) -> float:
     Parameters
     ----------
     first, second : array_like
-        The two independent samples, one value a run.
+        The two independent samples, one value per run.
     """
     a, b = _sample(first, "first"), _sample(second, "second")
     pooled = np.concatenate([a, b])
@@ -160,8 +160,8 @@ def rank_sum_test(first: ArrayLike, second: ArrayLike) -> float:
 def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test on paired values.
 
-    This is the test for columns of which only medians are known: one pair a problem. Pairs that are
-    equal are dropped, as Wilcoxon did.
+    This is the test for columns of which only medians are known: one pair per problem. Pairs that
+    are equal are dropped, as Wilcoxon did.
     """
     a, b = _sample(first, "first"), _sample(second, "second")
     if a.shape != b.shape:
@@ -246,12 +246,12 @@ def friedman(strategies: Sequence[str], values: ArrayLike) -> RankTable:
     strategies : sequence of str
         Names of the k columns.
     values : array_like of shape (N, k)
-        One row a problem, usually medians; infinity where a strategy failed.
+        One row per problem, usually medians; infinity where a strategy failed.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != len(strategies):
         raise ValueError(
-            f"values must have one row a problem and {len(strategies)} columns, not {table.shape}"
+            f"values must have one row per problem and {len(strategies)} columns, not {table.shape}"
         )
     return RankTable(tuple(strategies), np.vstack([ranks(row) for row in table]))
 

@@ -1,4 +1,4 @@
-"""Finished runs on disk: one Parquet file a run, named by the run's key.
+"""Finished runs on disk: one Parquet file per run, named by the run's key.
 
 A file appears by renaming a fully written and synced one, so a run is either there whole or not at
 all, whatever kills the process; writing it again replaces it by an equal one. Results of several
@@ -111,7 +111,7 @@ class TrialResult:
 
     @property
     def seconds_per_evaluation(self) -> float:
-        """Processor time an evaluation, the objective excluded."""
+        """Processor time per evaluation, the objective excluded."""
         own = max(self.cpu_seconds - self.objective_seconds, 0.0)
         return own / max(self.evaluations, 1)
 
@@ -180,7 +180,7 @@ class Store:
         return [json.loads(note.read_text(encoding="utf-8")) for note in notes]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return every stored run as a dictionary, one a key, in order of the keys.
+        """Return every stored run as a dictionary, one per key, in order of the keys.
 
         A file that cannot be read (a copy cut short) is named in a warning and counts as missing.
         """
@@ -276,7 +276,7 @@ def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
     even = np.searchsorted(evaluations, spread)
     falling = np.minimum.accumulate(best)
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.floor(np.log10(falling) * 5.0)  # five rungs a factor of ten
+        level = np.floor(np.log10(falling) * 5.0)  # five rungs per factor of ten
     rungs = np.flatnonzero(np.diff(level, prepend=level[0]) < 0)
     stride = max(1, -(-rungs.size // (limit // 2)))
     return np.unique(np.concatenate([[0], even, rungs[::-stride], [size - 1]]))

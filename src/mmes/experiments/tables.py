@@ -206,7 +206,7 @@ def best_value(outcome: TrialResult) -> float:
 
 
 def own_seconds(outcome: TrialResult) -> float:
-    """Return the processor time an evaluation, the objective excluded."""
+    """Return the processor time per evaluation, the objective excluded."""
     return outcome.seconds_per_evaluation
 
 

@@ -29,7 +29,7 @@ class Problem:
     batch : callable
         The function itself: takes a (k, n) float64 array, returns k values.
     lower, upper : ndarray
-        The default box, one entry a variable. Points outside are evaluated all the same.
+        The default box, one entry per variable. Points outside are evaluated all the same.
     minimizer : ndarray, callable or None
         A minimiser where one is known, or a function that makes it when it is costly to have.
         Read it as `optimum`.

@@ -40,7 +40,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Return the listing: one entry a problem, in the order of the suites."""
+    """Return the listing: one entry per problem, in the order of the suites."""
     return list(_table().values())
 
 

@@ -39,7 +39,7 @@ def read_history(path: Path) -> dict[str, Floats]:
 
 
 def _by_start(history: dict[str, Floats], column: str) -> tuple[Series, ...]:
-    """Return one curve a start, so that restarts are seen as such."""
+    """Return one curve per start, so that restarts are seen as such."""
     starts = history.get("start", np.zeros_like(history["best"]))
     numbers = np.unique(starts)
     several = numbers.size > 1

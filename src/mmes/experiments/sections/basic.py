@@ -41,7 +41,7 @@ def pairs_of(
 
 
 def convergence_charts(material: Material, name: str) -> list[Chart]:
-    """Return one picture a problem and dimension that has curves."""
+    """Return one picture per problem and dimension that has curves."""
     places: dict[Place, list[Trial]] = {}
     for run in material.runs:
         places.setdefault((run.objective.label, run.dimension), []).append(run)
@@ -128,7 +128,7 @@ LARGE = ("LM-MA", "LM-CMA", "Rm-ES", "SDA-ES", "MMES")
 
 
 def plan_scalability(extent: Extent) -> list[Trial]:
-    """Five problems in four dimensions; quick takes MMES on the fast ones, with less seeds."""
+    """Five problems in four dimensions; quick takes MMES on the fast ones, with fewer seeds."""
     runs: list[Trial] = []
     if full(extent):
         unrotated = [label for label in PROBLEMS if not label.startswith("Rot")]

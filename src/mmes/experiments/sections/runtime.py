@@ -59,7 +59,7 @@ def _published() -> dict[tuple[str, int, str], Published]:
 
 
 def microseconds(outcome: TrialResult) -> float:
-    """Return a run's own processor time an evaluation in microseconds."""
+    """Return a run's own processor time per evaluation in microseconds."""
     return 1e6 * own_seconds(outcome)
 
 
@@ -79,7 +79,7 @@ def present(material: Material) -> Findings:
         Heading(
             "runtime",
             "Runtime per evaluation on the ellipsoid",
-            "median µs of processor time an evaluation, objective excluded, one thread",
+            "median µs of processor time per evaluation, objective excluded, one thread",
         ),
         published=published,
         columns=(*columns, "MMES"),
@@ -124,7 +124,7 @@ def present(material: Material) -> Findings:
 RUNTIME = Section(
     "runtime",
     "Runtime per evaluation",
-    "Processor time an evaluation with the objective's own cost taken off, one run at a time "
+    "Processor time per evaluation with the objective's own cost taken off, one run at a time "
     "on one thread; slopes are least-squares lines in log-log scale.",
     present,
     plan,
