@@ -8,13 +8,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "kernels.hpp"
+#include "reductions.hpp"
 
 namespace mmes {
 
@@ -26,6 +28,13 @@ using Array = nb::ndarray<T, nb::ndim<dims>, nb::c_contig, nb::device::cpu>;
 // The SIMD levels of this processor, best first.
 std::vector<std::string> simd_levels();
 
+// The functions of one SIMD level, found once for each kernel object.
+struct Level {
+    const KernelTable* kernels = &baseline::table;
+    const ReductionTable* reductions = &baseline::reductions;
+    explicit Level(const std::string& name);
+};
+
 void bind_reductions(nb::module_& m);
 
 // What `recombine` and `step_squares` are called with, checked.
@@ -33,12 +42,6 @@ RecombineArguments recombine_arguments(const nb::tuple& call);
 
 inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
-}
-
-inline void require_level(const std::string& level) {
-    const auto levels = simd_levels();
-    if (std::find(levels.begin(), levels.end(), level) == levels.end())
-        throw std::invalid_argument("simd level '" + level + "' is not one this processor has");
 }
 
 // Runs work(begin, end) over [0, n) in ranges of whole tiles, one thread each.

@@ -25,25 +25,42 @@ void normals(float* out, std::size_t count, Address at) {
     }
 }
 
+// sum += sum_k weights_k (x_k - mean) over `parents` parents, in their order: one pass for all of them.
+// N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which would swamp the path once sigma is
+// small against the mean.
+template <int parents>
+void add_steps(double* __restrict sum, const RecombineArguments& a, std::size_t first, std::size_t begin,
+               std::size_t count) {
+    const double* __restrict mean = a.mean + begin;
+    const double* x[parents];
+    double weight[parents];
+    for (int k = 0; k < parents; ++k) {
+        x[k] = a.population + static_cast<std::size_t>(a.parents[first + static_cast<std::size_t>(k)]) * a.n + begin;
+        weight[k] = a.weights[first + static_cast<std::size_t>(k)];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        double total = sum[i];
+#pragma GCC unroll 4
+        for (int k = 0; k < parents; ++k) total = fused(weight[k], x[k][i] - mean[i], total);
+        sum[i] = total;
+    }
+}
+
 void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) {
-    alignas(64) double tile[kTile];
-    for (; begin < end; begin += kTile) {
-        const std::size_t count = end - begin < kTile ? end - begin : kTile;
-        for (std::size_t i = 0; i < count; ++i) tile[i] = 0.0;
-        for (std::size_t k = 0; k < a.mu; ++k) {
-            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
-            const double* __restrict mean = a.mean + begin;
-            const double weight = a.weights[k];
-            // N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which would swamp the
-            // path once sigma is small against the mean.
-            for (std::size_t i = 0; i < count; ++i) tile[i] = fused(weight, x[i] - mean[i], tile[i]);
-        }
+    constexpr std::size_t kStretch = 4 * kTile;  // longer ones, since the parents come from memory
+    alignas(64) double step[kStretch];
+    for (; begin < end; begin += kStretch) {
+        const std::size_t count = end - begin < kStretch ? end - begin : kStretch;
+        for (std::size_t i = 0; i < count; ++i) step[i] = 0.0;
+        std::size_t k = 0;
+        for (; k + 4 <= a.mu; k += 4) add_steps<4>(step, a, k, begin, count);
+        for (; k < a.mu; ++k) add_steps<1>(step, a, k, begin, count);
         double* __restrict mean = a.mean + begin;
         double* __restrict path = a.path + begin;
         const double decay = a.decay, gain = a.gain;
         for (std::size_t i = 0; i < count; ++i) {
-            path[i] = fused(gain, tile[i], decay * path[i]);
-            mean[i] += tile[i];
+            path[i] = fused(gain, step[i], decay * path[i]);
+            mean[i] += step[i];
         }
         if (a.archive_row != nullptr) {
             float* __restrict row = a.archive_row + begin;
@@ -52,21 +69,38 @@ void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) 
     }
 }
 
+// sum += sum_k weights_k z_k^2 over `draws` draws, in their order.
+template <int draws>
+void add_squares(double* __restrict sum, const float* const* z, const double* weights, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        double total = sum[i];
+#pragma GCC unroll 4
+        for (int k = 0; k < draws; ++k) {
+            const double entry = static_cast<double>(z[k][i]);
+            total = fused(weights[k], entry * entry, total);
+        }
+        sum[i] = total;
+    }
+}
+
 void scale_increments(const ScaleArguments& a, std::size_t begin, std::size_t end) {
-    alignas(64) float z[kTile];
+    alignas(64) float made[4][kTile];
     alignas(64) double tile[kTile];
     for (; begin < end; begin += kTile) {
         const std::size_t count = end - begin < kTile ? end - begin : kTile;
         for (std::size_t i = 0; i < kTile; ++i) tile[i] = 0.0;
+        const float* z[4];
+        double weights[4];
+        int held = 0;
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
-            const double weight = a.weights[draw];
-            if (weight == 0.0) continue;
-            fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
-            for (std::size_t i = 0; i < count; ++i) {
-                const double entry = static_cast<double>(z[i]);
-                tile[i] = fused(weight, entry * entry, tile[i]);
-            }
+            if (a.weights[draw] == 0.0) continue;
+            z[held] = a.kept.data != nullptr ? a.kept.row(draw) + begin : made[held];
+            if (a.kept.data == nullptr)
+                fill_noise(made[held], begin, count, a.noise.noise, isotropic_address(a.noise, draw));
+            weights[held++] = a.weights[draw];
+            if (held == 4) add_squares<4>(tile, z, weights, count), held = 0;
         }
+        for (int k = 0; k < held; ++k) add_squares<1>(tile, z + k, weights + k, count);
         for (std::size_t i = 0; i < count; ++i) {
             const double increment = a.rate * tile[i];
             const double raised = increment < -a.limit ? -a.limit : increment;

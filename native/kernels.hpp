@@ -47,6 +47,14 @@ struct NoiseArguments {
     std::uint32_t generation;
 };
 
+// Isotropic parts that are kept from sampling to the update of the scale: one row per draw, each begins at a cache line and
+// has room for whole blocks.
+struct KeptNoise {
+    float* data;  // null: nothing is kept
+    std::size_t stride;
+    float* row(std::size_t draw) const { return data + draw * stride; }
+};
+
 struct SampleArguments {
     double* population;  // (., n), written
     std::size_t n;
@@ -65,6 +73,7 @@ struct SampleArguments {
     bool scale_rows;              // whether the scale multiplies the rows too, not the isotropic part alone
     NoiseArguments noise;
     BoxArguments box;
+    KeptNoise kept;    // written
     bool past_caches;  // whether the population is written past the caches, which it would not fit
 };
 
@@ -89,6 +98,7 @@ struct ScaleArguments {
     double rate;   // c_d / 2
     double limit;  // increments are clipped to +-limit
     NoiseArguments noise;
+    KeptNoise kept;  // if nothing is kept, the noise is made again
 };
 
 struct KernelTable {

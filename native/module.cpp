@@ -17,6 +17,16 @@ std::vector<std::string> simd_levels() {
     return levels;
 }
 
+Level::Level(const std::string& name) {
+    const auto levels = simd_levels();
+    if (std::find(levels.begin(), levels.end(), name) == levels.end())
+        throw std::invalid_argument("simd level '" + name + "' is not one this processor has");
+#if defined(__x86_64__)
+    if (name == "avx512") kernels = &avx512::table, reductions = &avx512::reductions;
+    if (name == "avx2") kernels = &avx2::table, reductions = &avx2::reductions;
+#endif
+}
+
 // `call` holds the fields of mmes.kernels.protocol.RecombineCall in its order.
 RecombineArguments recombine_arguments(const nb::tuple& call) {
     const auto population = nb::cast<Array<const double, 2>>(call[0], false);
@@ -53,26 +63,17 @@ using namespace mmes;
 
 namespace {
 
-const KernelTable& table_of(const std::string& level) {
-    require_level(level);
-#if defined(__x86_64__)
-    if (level == "avx512") return avx512::table;
-    if (level == "avx2") return avx2::table;
-#endif
-    return baseline::table;
-}
-
 // Populations of more bytes than this leave the caches before they are evaluated.
 constexpr std::size_t kCached = std::size_t{16} << 20;
 
-void words(const std::string& level, Array<std::uint32_t, 1> out, std::uint64_t seed, std::uint32_t stream,
+void words(const Level& level, Array<std::uint32_t, 1> out, std::uint64_t seed, std::uint32_t stream,
            std::uint32_t generation, std::uint32_t candidate) {
-    table_of(level).words(out.data(), out.shape(0), {seed, stream, generation, candidate});
+    level.kernels->words(out.data(), out.shape(0), {seed, stream, generation, candidate});
 }
 
-void normals(const std::string& level, Array<float, 1> out, std::uint64_t seed, std::uint32_t stream,
+void normals(const Level& level, Array<float, 1> out, std::uint64_t seed, std::uint32_t stream,
              std::uint32_t generation, std::uint32_t candidate) {
-    table_of(level).normals(out.data(), out.shape(0), {seed, stream, generation, candidate});
+    level.kernels->normals(out.data(), out.shape(0), {seed, stream, generation, candidate});
 }
 
 // The array behind an entry of a call record; null where the entry is None.
@@ -123,12 +124,12 @@ struct Drawn {
     }
 };
 
-void drawn_rows(const std::string& level, Array<std::int64_t, 2> rows, Array<float, 2> factors, nb::tuple record,
+void drawn_rows(const Level& level, Array<std::int64_t, 2> rows, Array<float, 2> factors, nb::tuple record,
                 std::uint64_t seed, std::uint32_t generation) {
     const Drawn drawn(record);
     require(rows.shape(1) == drawn.used && factors.shape(1) == drawn.used && factors.shape(0) == rows.shape(0),
             "rows and factors must have one line per draw");
-    drawn.draw(table_of(level), rows.data(), factors.data(), rows.shape(0), seed, generation);
+    drawn.draw(*level.kernels, rows.data(), factors.data(), rows.shape(0), seed, generation);
 }
 
 // A mmes.boxes.Box; its arrays live as long as this.
@@ -152,9 +153,19 @@ struct BoxArrays {
     }
 };
 
-// `call` holds the fields of mmes.kernels.protocol.SampleCall in its order, and its law those of StepLaw.
-void sample(const std::string& level, int threads, nb::tuple call) {
-    const KernelTable& kernel = table_of(level);
+// Checks memory for the noise of some draws.
+KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
+    if (!kept) return {};
+    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
+                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
+            "kept noise must have one line per draw, with room for whole blocks of coordinates");
+    return {kept->data(), kept->shape(1)};
+}
+
+// `call` holds the fields of mmes.kernels.protocol.SampleCall in its order, and its law those of StepLaw; `kept` receives
+// the isotropic parts.
+void sample(const Level& level, int threads, nb::tuple call, std::optional<Array<float, 2>> kept) {
+    const KernelTable& kernel = *level.kernels;
     const auto population = array_of<double, 2>(call[0]);
     const auto mean = array_of<const double, 1>(call[2]);
     const auto directions = optional_array<const float, 2>(call[4]);
@@ -216,52 +227,86 @@ void sample(const std::string& level, int threads, nb::tuple call) {
     a.scale_rows = nb::cast<bool>(law[5]);
     const BoxArrays box(call[6], a.n);
     a.box = box.arguments;
+    a.kept = kept_noise(kept, draws, a.n);
     a.past_caches = count * a.n * sizeof(double) > kCached;
     const auto run = kernel.sample;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void recombine(const std::string& level, int threads, nb::tuple call) {
+void recombine(const Level& level, int threads, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
-    const auto run = table_of(level).recombine;
+    const auto run = level.kernels->recombine;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-// `call` holds the fields of mmes.kernels.protocol.ScaleCall in its order; returns the sum of the increments per tile.
-std::vector<double> scale_increments(const std::string& level, int threads, Array<double, 1> increments, double limit,
-                                     nb::tuple call) {
+// The sum, rounded once, as Python's math.fsum has it (Shewchuk 1997): `partials` never overlap.
+double exact_sum(const std::vector<double>& terms) {
+    std::vector<double> partials;
+    for (double x : terms) {
+        std::size_t used = 0;
+        for (double y : partials) {
+            if (std::abs(x) < std::abs(y)) std::swap(x, y);
+            const double high = x + y, low = y - (high - x);
+            if (low != 0.0) partials[used++] = low;
+            x = high;
+        }
+        partials.resize(used);
+        partials.push_back(x);
+    }
+    double high = 0.0, low = 0.0;
+    std::size_t left = partials.size();
+    if (left > 0) high = partials[--left];
+    while (left > 0) {
+        const double x = high, y = partials[--left];
+        high = x + y;
+        low = y - (high - x);
+        if (low != 0.0) break;
+    }
+    // Half-way cases are decided by the sign of what is left.
+    if (left > 0 && (low < 0.0) == (partials[left - 1] < 0.0) && low != 0.0 && partials[left - 1] != 0.0) {
+        const double twice = 2.0 * low, up = high + twice;
+        if (twice == up - high) high = up;
+    }
+    return high;
+}
+
+// `call` holds the fields of mmes.kernels.protocol.ScaleCall in its order; `kept` is what `sample` kept of that generation.
+void adapt_scale(const Level& level, int threads, nb::tuple call, double limit, std::optional<Array<float, 2>> kept) {
+    const auto scale = array_of<double, 1>(call[0]);
     const auto weights = array_of<const double, 1>(call[1]);
-    const std::size_t n = increments.shape(0);
+    const std::size_t n = scale.shape(0);
     std::vector<double> sums((n + kTile - 1) / kTile);
-    const ScaleArguments a{increments.data(),
+    const std::unique_ptr<double[]> increments(new double[n]);  // not filled
+    const ScaleArguments a{increments.get(),
                            sums.data(),
                            weights.data(),
                            weights.shape(0),
                            nb::cast<double>(call[2]),
                            limit,
                            {static_cast<Noise>(nb::cast<int>(call[3])), nb::cast<std::uint64_t>(call[4]),
-                            nb::cast<std::uint32_t>(call[5])}};
-    const auto run = table_of(level).scale_increments;
+                            nb::cast<std::uint32_t>(call[5])},
+                           kept_noise(kept, weights.shape(0), n)};
+    double* entries = scale.data();
+    const KernelTable& kernel = *level.kernels;
     nb::gil_scoped_release unlocked;
-    over_coordinates(n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
-    return sums;
+    over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) { kernel.scale_increments(a, begin, end); });
+    // Less the mean: the overall size belongs to sigma.
+    const double mean = exact_sum(sums) / static_cast<double>(n);
+    over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) {
+        kernel.grow(entries + begin, increments.get() + begin, mean, end - begin);
+    });
 }
 
-void grow(const std::string& level, Array<double, 1> scale, Array<const double, 1> increments, double mean) {
-    require(scale.shape(0) == increments.shape(0), "scale and increments differ in dimension");
-    table_of(level).grow(scale.data(), increments.data(), mean, scale.shape(0));
-}
-
-void confine(const std::string& level, int threads, Array<double, 2> image, Array<const double, 2> points,
+void confine(const Level& level, int threads, Array<double, 2> image, Array<const double, 2> points,
              nb::object box) {
     const std::size_t rows = points.shape(0), n = points.shape(1);
     require(image.shape(0) == rows && image.shape(1) == n, "image and points differ in shape");
     const BoxArrays arrays(box, n);
     double* to = image.data();
     const double* from = points.data();
-    const auto run = table_of(level).confine;
+    const auto run = level.kernels->confine;
     nb::gil_scoped_release unlocked;
     over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) {
         for (std::size_t row = 0; row < rows; ++row) run(to + row * n, from + row * n, arrays.arguments, begin, end);
@@ -273,13 +318,13 @@ void confine(const std::string& level, int threads, Array<double, 2> image, Arra
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels of mmes: arrays in, arrays out.";
     m.def("simd_levels", &simd_levels);
+    nb::class_<Level>(m, "Level").def(nb::init<const std::string&>());
     m.def("words", &words);
     m.def("normals", &normals);
     m.def("drawn_rows", &drawn_rows);
-    m.def("sample", &sample);
+    m.def("sample", &sample, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("recombine", &recombine);
-    m.def("scale_increments", &scale_increments);
-    m.def("grow", &grow);
+    m.def("adapt_scale", &adapt_scale, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("confine", &confine);
     bind_reductions(m);
 }

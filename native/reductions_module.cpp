@@ -1,20 +1,9 @@
 // The extension module's scalar products and weighted sums: checks the arrays, splits coordinates among threads.
-#include "reductions.hpp"
-
 #include "binding.hpp"
 
 using namespace mmes;
 
 namespace {
-
-const ReductionTable& table_of(const std::string& level) {
-    require_level(level);
-#if defined(__x86_64__)
-    if (level == "avx512") return avx512::reductions;
-    if (level == "avx2") return avx2::reductions;
-#endif
-    return baseline::reductions;
-}
 
 // Runs work(sums, begin, end) over [0, n) in at most 64 blocks that do not depend on the number of threads, and adds their
 // sums up in order.
@@ -41,48 +30,48 @@ void sum_over_coordinates(std::size_t n, int threads, double* sums, std::size_t 
         for (std::size_t k = 0; k < size; ++k) sums[k] += parts[block * size + k];
 }
 
-void noise_sum(const std::string& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
+void noise_sum(const Level& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
                std::uint64_t seed, std::uint32_t generation) {
     const NoiseSumArguments a{
         sum.data(), weights.data(), weights.shape(0), {static_cast<Noise>(noise), seed, generation}};
-    const auto run = table_of(level).noise_sum;
+    const auto run = level.reductions->noise_sum;
     nb::gil_scoped_release unlocked;
     over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void step_squares(const std::string& level, int threads, Array<double, 1> sum, nb::tuple call) {
+void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
     require(sum.shape(0) == a.n, "sum and population differ in dimension");
     double* total = sum.data();
-    const auto run = table_of(level).step_squares;
+    const auto run = level.reductions->step_squares;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, total, run](std::size_t begin, std::size_t end) { run(a, total, begin, end); });
 }
 
-double dot(const std::string& level, Array<const double, 1> a, Array<const double, 1> b) {
+double dot(const Level& level, Array<const double, 1> a, Array<const double, 1> b) {
     require(a.shape(0) == b.shape(0), "the vectors differ in dimension");
-    return table_of(level).dot(a.data(), b.data(), a.shape(0));
+    return level.reductions->dot(a.data(), b.data(), a.shape(0));
 }
 
-void project(const std::string& level, int threads, Array<double, 2> out, Array<const float, 2> vectors,
+void project(const Level& level, int threads, Array<double, 2> out, Array<const float, 2> vectors,
              Array<const std::int64_t, 2> rows, int noise, std::uint64_t seed, std::uint32_t generation) {
     const ProjectArguments a{vectors.data(), vectors.shape(1), rows.data(), rows.shape(0),
                              rows.shape(1),  {static_cast<Noise>(noise), seed, generation}};
     require(out.shape(0) == a.draws && out.shape(1) == a.used, "rows and their products differ in shape");
     const auto limit = static_cast<std::int64_t>(vectors.shape(0));
     for (std::size_t k = 0; k < a.draws * a.used; ++k) require(a.rows[k] < limit, "a row lies outside the vectors");
-    const auto run = table_of(level).project;
+    const auto run = level.reductions->project;
     nb::gil_scoped_release unlocked;
     sum_over_coordinates(a.n, threads, out.data(), a.draws * a.used,
                          [&a, run](double* sums, std::size_t begin, std::size_t end) { run(a, sums, begin, end); });
 }
 
-void gram(const std::string& level, int threads, Array<double, 2> out, Array<const float, 2> vectors, bool accurate) {
+void gram(const Level& level, int threads, Array<double, 2> out, Array<const float, 2> vectors, bool accurate) {
     const std::size_t m = vectors.shape(0), n = vectors.shape(1);
     require(out.shape(0) == m && out.shape(1) == m, "the Gram matrix must have one row and column per vector");
     const float* data = vectors.data();
     double* sums = out.data();
-    const auto run = table_of(level).gram;
+    const auto run = level.reductions->gram;
     nb::gil_scoped_release unlocked;
     sum_over_coordinates(n, threads, sums, m * m, [=](double* part, std::size_t begin, std::size_t end) {
         run(data, m, n, accurate, part, begin, end);
@@ -91,20 +80,20 @@ void gram(const std::string& level, int threads, Array<double, 2> out, Array<con
         for (std::size_t j = 0; j < i; ++j) sums[j * m + i] = sums[i * m + j];
 }
 
-void accumulate(const std::string& level, int threads, Array<float, 2> vectors, Array<const double, 1> decays,
+void accumulate(const Level& level, int threads, Array<float, 2> vectors, Array<const double, 1> decays,
                 Array<const double, 1> gains, Array<const double, 1> step) {
     const std::size_t m = vectors.shape(0), n = vectors.shape(1);
     require(decays.shape(0) == m && gains.shape(0) == m, "decays and gains must have one entry per vector");
     require(step.shape(0) == n, "step and vectors differ in dimension");
     float* data = vectors.data();
     const double *decay = decays.data(), *gain = gains.data(), *s = step.data();
-    const auto run = table_of(level).accumulate;
+    const auto run = level.reductions->accumulate;
     nb::gil_scoped_release unlocked;
     over_coordinates(n, threads,
                      [=](std::size_t begin, std::size_t end) { run(data, m, n, decay, gain, s, begin, end); });
 }
 
-void combine(const std::string& level, int threads, Array<float, 2> out, Array<const std::int64_t, 1> targets,
+void combine(const Level& level, int threads, Array<float, 2> out, Array<const std::int64_t, 1> targets,
              Array<const double, 2> coefficients, Array<const float, 2> vectors) {
     const CombineArguments a{out.data(),     targets.data(),   targets.shape(0), coefficients.data(),
                              vectors.data(), vectors.shape(0), vectors.shape(1)};
@@ -113,17 +102,17 @@ void combine(const std::string& level, int threads, Array<float, 2> out, Array<c
             "coefficients must have one line per target and one column per vector");
     for (std::size_t k = 0; k < a.count; ++k)
         require(a.targets[k] >= 0 && a.targets[k] < static_cast<std::int64_t>(out.shape(0)), "a target lies outside");
-    const auto run = table_of(level).combine;
+    const auto run = level.reductions->combine;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-void deflate(const std::string& level, Array<float, 2> vectors, double decay, double gain, Array<double, 1> step) {
+void deflate(const Level& level, Array<float, 2> vectors, double decay, double gain, Array<double, 1> step) {
     const std::size_t m = vectors.shape(0), n = vectors.shape(1);
     require(step.shape(0) == n, "step and vectors differ in dimension");
     float* data = vectors.data();
     double* u = step.data();
-    const auto run = table_of(level).deflate;
+    const auto run = level.reductions->deflate;
     nb::gil_scoped_release unlocked;
     run(data, m, n, decay, gain, u);
 }

@@ -9,7 +9,7 @@
 
 namespace mmes::MMES_LEVEL {
 
-using Doubles = double __attribute__((vector_size(4 * kWidth), aligned(8)));
+using Doubles = double __attribute__((vector_size(4 * kWidth), aligned(8), may_alias));
 using HalfFloats = float __attribute__((vector_size(2 * kWidth), aligned(4)));
 constexpr std::size_t kDoubles = kWidth / 2;
 
@@ -74,6 +74,7 @@ struct Ahead {
 struct Draw {
     const SampleArguments& a;
     NoiseStream noise;
+    float* kept;  // null: the noise is not kept
     float isotropic;
     const std::int64_t* rows;
     const float* factors;
@@ -83,6 +84,7 @@ struct Draw {
 
     Draw(const SampleArguments& arguments, std::size_t draw)
         : a(arguments), noise(a.noise.noise, isotropic_address(a.noise, draw)) {
+        kept = a.kept.data != nullptr ? a.kept.row(draw) : nullptr;
         isotropic = a.isotropic_each != nullptr ? a.isotropic_each[draw] : a.isotropic;
         rows = a.rows + draw * a.used;
         factors = a.factors + draw * a.used;
@@ -163,9 +165,16 @@ MMES_INLINE void put_step(const float* z, const Draw& d, std::size_t begin, std:
     }
 }
 
+template <bool past_caches>
+static inline void keep_block(float* out, const float* z) {
+    for (std::size_t i = 0; i < kBlock; i += kWidth)
+        put<past_caches>(reinterpret_cast<double*>(out + i), *reinterpret_cast<const Doubles*>(z + i));
+}
+
 MMES_INLINE void sample_block(const Draw& d, std::size_t begin, std::size_t count) {
     alignas(64) float z[kBlock];
     d.noise.block(z, begin);
+    if (d.kept != nullptr) (d.a.past_caches ? keep_block<true> : keep_block<false>)(d.kept + begin, z);
     make_step(z, d, begin, count);
     d.mirror != nullptr ? put_step<true>(z, d, begin, count) : put_step<false>(z, d, begin, count);
 }

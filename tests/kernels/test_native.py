@@ -185,3 +185,23 @@ def test_the_environment_may_choose_the_threads(monkeypatch):
     monkeypatch.setenv("MMES_THREADS", "many")
     with pytest.raises(ValueError, match="MMES_THREADS must be an integer >= 1, not 'many'"):
         choose_kernel("native")
+
+
+@pytest.mark.parametrize("simd", simd_levels())
+@pytest.mark.parametrize("noise", list(Noise))
+@pytest.mark.parametrize("n", [65, 1025])
+def test_kept_noise_teaches_the_same_scale(n: int, noise: Noise, simd: str) -> None:
+    draws, mean, archive, law = make_case(n, 9, False, noise, True)
+    call = SampleCall(np.empty((9, n)), draws, mean, 0.7, archive, law, None, 5, 6)
+    weights = np.random.default_rng(n).standard_normal(draws)
+    keeping, forgetful, elsewhere = (NativeKernel(simd=simd) for _ in range(3))
+    keeping.sample(call._replace(keep_noise=True))
+    forgetful.sample(call)
+    elsewhere.sample(call._replace(keep_noise=True, generation=7))
+    found = []
+    for kernel in (keeping, forgetful, elsewhere):
+        found.append(np.ones(n))
+        kernel.adapt_scale(ScaleCall(found[-1], weights, 0.1, noise, 5, 6))
+    assert (np.ptp(found[0]) > 0) == (noise is not Noise.RADEMACHER)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

@@ -33,14 +33,14 @@ class Draws:
 
     def __init__(self, seed: int, simd: str | None = None):
         self._seed = seed
-        self._simd = simd
+        self._level = None if simd is None or _native is None else _native.Level(simd)
 
     def uniforms(self, count: int, stream: int, step: int, part: int = 0) -> Vector:
         """Return uniform numbers in (0, 1)."""
-        if self._simd is None or _native is None:
+        if self._level is None or _native is None:
             return randomness.uniforms(count, self._seed, stream, step, part)
         words = np.empty(count, dtype=np.uint32)
-        _native.words(self._simd, words, self._seed, stream, step, part)
+        _native.words(self._level, words, self._seed, stream, step, part)
         numbers = words.astype(np.float64)
         numbers += 0.5
         numbers *= 2.0**-32
@@ -48,11 +48,11 @@ class Draws:
 
     def normals(self, count: int, stream: int, step: int, part: int = 0) -> Vector:
         """Return standard normal numbers."""
-        if self._simd is None or _native is None:
+        if self._level is None or _native is None:
             found = randomness.normals(count, self._seed, stream, step, part)
         else:
             found = np.empty(count, dtype=np.float32)
-            _native.normals(self._simd, found, self._seed, stream, step, part)
+            _native.normals(self._level, found, self._seed, stream, step, part)
         return found.astype(np.float64)
 
     def cauchys(self, count: int, stream: int, step: int, part: int = 0) -> Vector:

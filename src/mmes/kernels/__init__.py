@@ -6,6 +6,7 @@ Both fulfil `Kernel`.
 
 from mmes.kernels.choose import KERNELS, choose_kernel, native_problem
 from mmes.kernels.protocol import (
+    KEPT_NOISE_BYTES,
     DrawnRows,
     Handle,
     Kernel,
@@ -19,6 +20,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import ReferenceKernel
 
 __all__ = [
+    "KEPT_NOISE_BYTES",
     "KERNELS",
     "DrawnRows",
     "Handle",

@@ -145,6 +145,14 @@ class _Lease:
             self._pool.append(self._raw)
 
 
+def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Return memory for an array that begins at a cache line, not filled."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size + _ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
 def ordered_sum(terms: Vector) -> float:
     """Return the sum of float64 terms, added up in the same order on every processor."""
     whole = terms.size // _LANES * _LANES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import NDArray
 
 import mmes._native as _native
 from mmes.boxes import Box, BoxCode
-from mmes.kernels.host import HostVectors
+from mmes.kernels.host import HostVectors, aligned
 from mmes.kernels.protocol import (
+    KEPT_NOISE_BYTES,
     DrawnRows,
     Noise,
     RecombineCall,
@@ -21,6 +21,8 @@ from mmes.kernels.protocol import (
 )
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
+# Coordinates of a draw that are made at a time, kBlock in native/kernels.hpp.
+_BLOCK = 128
 # Below this many numbers a generation is over before a thread has started.
 _THREADED_SIZE = 1_000_000
 
@@ -46,6 +48,8 @@ class NativeKernel(HostVectors):
             )
         self.simd = simd or levels[0]
         self.name = f"native {self.simd}"
+        self._level = _native.Level(self.simd)
+        self._kept = _KeptNoise()
 
     def _threads_for(self, size: int) -> int:
         if self.threads is not None:
@@ -55,7 +59,7 @@ class NativeKernel(HostVectors):
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
         """See `Kernel.normals`."""
         out = np.empty(count, dtype=np.float32)
-        _native.normals(self.simd, out, seed, stream, generation, 0)
+        _native.normals(self._level, out, seed, stream, generation, 0)
         return out
 
     def drawn_rows(
@@ -64,40 +68,40 @@ class NativeKernel(HostVectors):
         """See `ReferenceKernel.drawn_rows`; `sample` does this by itself."""
         rows = np.empty((draws, drawn.used), dtype=np.int64)
         factors = np.empty((draws, drawn.used), dtype=np.float32)
-        _native.drawn_rows(self.simd, rows, factors, drawn, seed, generation)
+        _native.drawn_rows(self._level, rows, factors, drawn, seed, generation)
         return rows, factors
 
     def sample(self, call: SampleCall) -> None:
         """See `Kernel.sample`."""
-        _native.sample(self.simd, self._threads_for(call.population.size), call)
+        kept = self._kept.renewed(call) if call.keep_noise else None
+        _native.sample(self._level, self._threads_for(call.population.size), call, kept)
         if call.box is not None and call.box.code is BoxCode.OWN:
             super().confine(call.population, call.population, call.box)
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        _native.recombine(self.simd, self._threads_for(call.population.size), call)
+        _native.recombine(self._level, self._threads_for(call.population.size), call)
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
-        increments = np.empty(call.scale.size)
         threads = self._threads_for(call.scale.size * call.weights.size)
-        sums = _native.scale_increments(self.simd, threads, increments, SCALE_INCREMENT_LIMIT, call)
-        _native.grow(self.simd, call.scale, increments, math.fsum(sums) / increments.size)
+        kept = self._kept.found(call)
+        _native.adapt_scale(self._level, threads, call, SCALE_INCREMENT_LIMIT, kept)
 
     def confine(self, image: Vector, points: Vector, box: Box) -> None:
         """See `Kernel.confine`."""
         if box.code is BoxCode.OWN:
             super().confine(image, points, box)
         else:
-            _native.confine(self.simd, self._threads_for(points.size), image, points, box)
+            _native.confine(self._level, self._threads_for(points.size), image, points, box)
 
     def dot(self, a: Vector, b: Vector) -> float:
         """See `Kernel.dot`."""
-        return _native.dot(self.simd, a, b)
+        return _native.dot(self._level, a, b)
 
     def fill_normals(self, rows: NDArray[np.float32], size: float, seed: int, stream: int) -> None:
         """See `ReducingKernel.fill_normals`."""
-        _native.normals(self.simd, rows.reshape(-1), seed, stream, 0, 0)
+        _native.normals(self._level, rows.reshape(-1), seed, stream, 0, 0)
         rows *= np.float32(size)
 
     def noise_sum(
@@ -106,13 +110,13 @@ class NativeKernel(HostVectors):
         """See `ReducingKernel.noise_sum`."""
         total = np.empty(n)
         threads = self._threads_for(n * weights.size)
-        _native.noise_sum(self.simd, threads, total, weights, noise, seed, generation)
+        _native.noise_sum(self._level, threads, total, weights, noise, seed, generation)
         return total
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""
         total = np.empty(call.mean.size)
-        _native.step_squares(self.simd, self._threads_for(call.population.size), total, call)
+        _native.step_squares(self._level, self._threads_for(call.population.size), total, call)
         return total
 
     def project(
@@ -126,20 +130,22 @@ class NativeKernel(HostVectors):
         """See `ReducingKernel.project`."""
         products = np.empty(rows.shape)
         threads = self._threads_for(vectors.shape[1] * rows.size)
-        _native.project(self.simd, threads, products, vectors, rows, noise, seed, generation)
+        _native.project(self._level, threads, products, vectors, rows, noise, seed, generation)
         return products
 
     def gram(self, vectors: NDArray[np.float32], accurate: bool = True) -> Vector:
         """See `ReducingKernel.gram`."""
         products = np.empty((vectors.shape[0], vectors.shape[0]))
-        _native.gram(self.simd, self._threads_for(vectors.size), products, vectors, accurate)
+        _native.gram(self._level, self._threads_for(vectors.size), products, vectors, accurate)
         return products
 
     def accumulate(
         self, vectors: NDArray[np.float32], decays: Vector, gains: Vector, step: Vector
     ) -> None:
         """See `ReducingKernel.accumulate`."""
-        _native.accumulate(self.simd, self._threads_for(vectors.size), vectors, decays, gains, step)
+        _native.accumulate(
+            self._level, self._threads_for(vectors.size), vectors, decays, gains, step
+        )
 
     def combine(
         self,
@@ -150,14 +156,39 @@ class NativeKernel(HostVectors):
     ) -> None:
         """See `ReducingKernel.combine`."""
         _native.combine(
-            self.simd, self._threads_for(vectors.size), out, targets, coefficients, vectors
+            self._level, self._threads_for(vectors.size), out, targets, coefficients, vectors
         )
 
     def deflate(
         self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
     ) -> None:
         """See `ReducingKernel.deflate`; one thread, since each vector waits for the one before."""
-        _native.deflate(self.simd, vectors, decay, gain, step)
+        _native.deflate(self._level, vectors, decay, gain, step)
+
+
+class _KeptNoise:
+    """The isotropic parts of the last sampled generation, for `adapt_scale`."""
+
+    def __init__(self) -> None:
+        self._rows = np.empty((0, 0), dtype=np.float32)
+        self._address: tuple[int, int, int, int, int] | None = None
+
+    def renewed(self, call: SampleCall) -> NDArray[np.float32] | None:
+        """Return memory for the noise of a call; None where it would be too much, or some only."""
+        self._address = None
+        n = call.population.shape[1]
+        stride = -(-n // _BLOCK) * _BLOCK
+        if call.rows is not None or 4 * stride * call.draws > KEPT_NOISE_BYTES:
+            return None
+        if self._rows.shape != (call.draws, stride):
+            self._rows = aligned((call.draws, stride), np.float32)
+        self._address = (call.seed, call.generation, call.law.noise, call.draws, n)
+        return self._rows
+
+    def found(self, call: ScaleCall) -> NDArray[np.float32] | None:
+        """Return the noise that a call needs, if it was kept."""
+        wanted = (call.seed, call.generation, call.noise, call.weights.size, call.scale.size)
+        return self._rows if self._address == wanted else None
 
 
 def simd_levels() -> list[str]:

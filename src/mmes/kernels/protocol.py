@@ -22,6 +22,10 @@ Handle = Any
 """A vector of length n, or rows of such vectors, that a kernel owns."""
 
 
+KEPT_NOISE_BYTES = 2**28
+"""Memory that a kernel takes at most for the isotropic parts of a generation."""
+
+
 class Noise(IntEnum):
     """The law of the isotropic part z_0; the values are those of the native kernel."""
 
@@ -114,6 +118,9 @@ class SampleCall(NamedTuple):
     rows : ndarray of int64 or None
         Which candidates are wanted, one per row of the population; None stands for all in order.
         A candidate does not depend on which others are wanted.
+    keep_noise : bool
+        Whether `Kernel.adapt_scale` will be called for this generation. A kernel may then keep the
+        isotropic parts, up to `KEPT_NOISE_BYTES`, instead of making them again.
     """
 
     population: Handle
@@ -126,6 +133,7 @@ class SampleCall(NamedTuple):
     seed: int
     generation: int
     rows: NDArray[np.int64] | None = None
+    keep_noise: bool = False
 
 
 class RecombineCall(NamedTuple):

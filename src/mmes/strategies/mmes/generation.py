@@ -58,6 +58,7 @@ class Generation:
                 self._seed,
                 generation,
                 rows,
+                keep_noise=self.parameters.c_d is not None,
             )
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import ReducedArchiveWarning, warn_user
-from mmes.kernels import Handle
+from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.manifolds import Manifold
 from mmes.memory import in_words
 from mmes.strategies.archive import Archive
@@ -70,8 +70,12 @@ class MMESSearch(Recorded[State]):
     @classmethod
     def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
         """See `Search.planned`: the archive gives way, down to ten directions."""
-        population = 8 * n * (options["population_size"] or default_population_size(n))
-        vectors = 8 * n * (_VECTORS + 2 * (options["scaling"] == "adaptive"))
+        candidates = options["population_size"] or default_population_size(n)
+        population = 8 * n * candidates
+        vectors = 8 * n * _VECTORS
+        if options["scaling"] == "adaptive":
+            # The scale, its change, and the noise that it is learnt from.
+            vectors += 8 * n * 2 + min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)
         needed = population + vectors + 4 * n * wanted
         if needed <= available:
