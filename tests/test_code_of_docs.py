@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +71,24 @@ def test_the_code_of_a_page_runs(
         if any(importlib.util.find_spec(name) is None for name in needed):
             pytest.skip(f"needs {', '.join(sorted(needed))}")
         exec(compile(code, str(page), "exec"), space)
+
+
+def test_the_page_on_what_is_your_own_works_from_the_command_line(tmp_path: Path) -> None:
+    words = (ROOT / "docs" / "own.md").read_text()
+    strategy, *_, problem = re.findall(r"```python\n(.*?)```", words, re.DOTALL)
+    (tmp_path / "onefifth.py").write_text(strategy)
+    (tmp_path / "sensors.py").write_text(problem)
+    plan = re.search(r"```toml\n(.*?)```", words, re.DOTALL)
+    assert plan is not None
+    short = plan.group(1).replace("seeds = 5", "seeds = 2").replace("= 5000", "= 500")
+    (tmp_path / "plan.toml").write_text(short)
+    commands = [
+        shlex.split(line, comments=True) for line in re.findall(r"^    (mmes .*)$", words, re.M)
+    ]
+    assert [command[1] for command in commands] == ["run", "bench", "run"]
+    for _, *arguments in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "mmes", *arguments],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr

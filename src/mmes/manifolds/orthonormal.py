@@ -91,7 +91,7 @@ class _OrthonormalColumns(Manifold):
         return polar_factor(point + tangent)
 
     def distance_from(self, array: Array) -> float:
-        """Return the largest entry of |U'U - I|."""
+        """Return the largest entry of ``|U'U - I|``."""
         return float(np.abs(array.T @ array - np.eye(self.k)).max())
 
     def nearest_point(self, array: Array) -> Array:

@@ -63,6 +63,7 @@ def get(name: str, **options: Any) -> Problem:
 
     Examples
     --------
+    >>> from mmes.problems import get
     >>> get("rotated_cigar", dimension=1000, seed=3).dimension
     1000
     """

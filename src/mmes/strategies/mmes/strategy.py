@@ -128,7 +128,8 @@ class MMESSearch(Recorded[State]):
 class MMES(AskTell):
     """Mixture Model based Evolution Strategy, to be asked for candidates and told their values.
 
-    >>> es = MMES(np.zeros(100), 1.0, seed=1)
+    >>> import mmes, numpy as np
+    >>> es = mmes.MMES(np.zeros(100), 1.0, seed=1)
     >>> while not es.stop(target=1e-8):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
@@ -150,8 +151,11 @@ class MMES(AskTell):
 class RiemannianMMES(MMES):
     """MMES on a manifold: the same generation, with a kernel that projects and retracts.
 
-    >>> es = RiemannianMMES(U0, 1.0, manifold=Grassmann(100, 3), seed=1)
-    >>> U = es.ask()  # (lambda, 100, 3)
+    >>> import mmes, numpy as np
+    >>> from mmes.manifolds import Grassmann
+    >>> es = mmes.RiemannianMMES(np.eye(100, 3), 1.0, manifold=Grassmann(100, 3), seed=1)
+    >>> es.ask().shape[1:]
+    (100, 3)
 
     Parameters and methods are those of `MMES`, which takes a manifold as well; here it must be
     given. States of the two are the same.

@@ -1,0 +1,74 @@
+"""
+What do I do with a noisy simulator?
+====================================
+
+A simulation that throws dice gives another value each time. The best value that was ever seen is
+then a lucky one, not a good point. What to trust is the centre of the search, or the average of
+several evaluations.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import mmes
+
+N = 40
+RATES = np.linspace(0.5, 2.0, N)
+dice = np.random.default_rng(5)
+
+
+def true_cost(speeds):
+    """Return the cost of running N machines at these speeds: energy, and waiting."""
+    return np.sum(speeds**2 + RATES / np.maximum(speeds, 0.05), axis=-1)
+
+
+def simulated_cost(speeds):
+    """Return the cost as a simulation sees it: with an error of 5 % of a standard deviation."""
+    exact = true_cost(speeds)
+    return exact * (1 + 0.05 * dice.standard_normal(np.shape(exact)))
+
+
+# %%
+# A larger population averages over the noise. ``reevaluations`` evaluates the best point and the
+# mean again at the end, within the budget.
+
+watched = []
+
+
+def watch(progress):
+    """Note the true cost of the best point and of the mean."""
+    lucky, centre = true_cost(np.array([progress.best_x, progress.mean]))
+    watched.append((progress.evaluations, progress.best_value, lucky, centre))
+
+
+r = mmes.minimize(
+    simulated_cost,
+    np.full(N, 2.0),
+    0.3,
+    strategy="sep-cma",
+    population_size=80,
+    vectorized=True,
+    max_evaluations=12_000,
+    reevaluations=20,
+    callback=watch,
+    seed=1,
+)
+optimum = true_cost((RATES / 2) ** (1 / 3))
+print(
+    f"observed at best {r.best_seen if hasattr(r, 'best_seen') else r.fun:.2f}, "
+    f"which is below what is possible: {optimum:.2f}"
+)
+print(f"true cost of the mean: {true_cost(r.mean):.2f}")
+
+# %%
+# The best value observed falls below the optimum, which cannot be; the true cost of that point does
+# not follow. The mean is the better answer.
+
+evaluations, observed, lucky, centre = np.array(watched).T
+figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+axes.plot(evaluations, observed, color="lightgray", lw=2, label="best value observed")
+axes.plot(evaluations, lucky, color="tab:orange", lw=1, label="true cost of that point")
+axes.plot(evaluations, centre, color="tab:blue", label="true cost of the mean")
+axes.axhline(optimum, color="black", ls=":", lw=1, label="optimum")
+axes.set(xlabel="evaluations", ylabel="cost", ylim=(0.9 * optimum, 1.4 * optimum))
+axes.legend(frameon=False)

@@ -1,0 +1,51 @@
+"""
+How do I read a report?
+=======================
+
+``mmes report FOLDER`` writes one HTML page that opens offline: for a single run what happened to
+the best value, the step size and the variables; for a comparison also tables with tests of
+significance. Here is what its two main charts say, for a run that restarts.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mmes.cli import main
+
+folder = Path(tempfile.mkdtemp())
+
+# %%
+# A rugged problem: after each start that finds a local optimum a new one begins with a doubled
+# population.
+
+(folder / "model.py").write_text("""
+import numpy as np
+
+def rugged(X):
+    return np.sum(X**2 - 6 * np.cos(2 * np.pi * X) + 6, axis=1)
+""")
+command = ["run", str(folder / "model.py") + ":rugged", "--vectorized", "--dim", "10",
+           "--bounds=-4,4", "--strategy", "cma-es", "--seed", "4", "--restarts", "6",
+           "--max-evaluations", "40000", "--target", "1e-6", "--quiet",
+           "--out", str(folder / "out")]  # fmt: skip
+status = main(command)
+page = main(["report", str(folder / "out")])
+print(sorted(file.name for file in (folder / "out").iterdir()))
+
+# %%
+# **Best value**: a flat stretch that ends in a jump is a restart that found a better valley.
+# **Step size**: a straight fall is convergence; a jump back up is a restart; a fall while the best
+# value stands still is a search that has lost its way, often because the objective is noisy.
+
+columns = np.genfromtxt(next((folder / "out").glob("*.csv")), delimiter=",", names=True)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+for start in np.unique(columns["start"]):
+    here = columns[columns["start"] == start]
+    left.semilogy(here["evaluations"], here["best"], label=f"start {int(start) + 1}")
+    right.semilogy(here["evaluations"], here["sigma"])
+left.set(xlabel="evaluations", ylabel="best value")
+right.set(xlabel="evaluations", ylabel="step size sigma")
+left.legend(frameon=False)
