@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import platform
 import tempfile
 import warnings
@@ -20,6 +22,7 @@ from mmes.cli.status import NOT_REACHED, OK, Mistake
 from mmes.errors import ReducedArchiveWarning
 from mmes.evaluate.choose import usable_cores
 from mmes.kernels import native_problem
+from mmes.replicas import digests
 from mmes.strategies.mmes.parameters import default_archive_size
 from mmes.strategies.recombination import default_population_size
 from mmes.testing.hostile import sphere
@@ -29,10 +32,13 @@ EXTRAS = {
     "cloudpickle": ("cloudpickle", "lambdas and notebook functions with workers"),
     "loky": ("loky", "the loky executor"),
     "dask": ("distributed", "Dask clusters"),
+    "ray": ("ray", "replicas on a Ray cluster"),
     "mpi": ("mpi4py", "MPI"),
     "bench": ("polars", "mmes bench and reproduce"),
     "report": ("jinja2", "mmes report"),
 }
+
+_BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def doctor(argv: list[str]) -> int:
@@ -47,6 +53,7 @@ def doctor(argv: list[str]) -> int:
         raise Mistake(f"--dim must be an integer >= 1, not {n!r}")
     _describe()
     healthy = _check()
+    _fingerprint()
     usable = int(memory.available_bytes() * memory.USABLE_SHARE)
     print(f"\nmemory: {memory.in_words(usable)} usable for a run")
     for size in [n] if n is not None else [10**3, 10**5, 10**6, 10**7]:
@@ -89,6 +96,7 @@ def _check() -> bool:
         _report("a run converges", _converges),
         _report("a run resumed from a checkpoint is the same", _resumes),
         _report("worker processes give the same result", _workers_agree),
+        _report("replicas give the same result", _replicas_agree),
     ]
     return all(results)
 
@@ -134,6 +142,26 @@ def _resumes() -> bool:
 
 def _workers_agree() -> bool:
     return np.array_equal(_run(workers=2).x, _run().x)
+
+
+def _replicas_agree() -> bool:
+    return np.array_equal(_run(workers=mmes.replicas.Local(2)).x, _run().x)
+
+
+def _fingerprint() -> None:
+    """Print what must be equal on all machines of a crew, and what slows it down."""
+    es = mmes.MMES(np.zeros(2), 1.0)
+    print("\nfor replicas, the same on every machine:")
+    print(f"  fingerprint {digests.probe(mmes.MMES, digests.probe_of(es))['probe']}")
+    cores = usable_cores()
+    if cores > 1 and not any(os.environ.get(name) for name in _BLAS_THREADS):
+        print(
+            f"  BLAS may start {cores} threads in each process; where several share the cores, set "
+            "OMP_NUM_THREADS=1"
+        )
+    rows = default_population_size(10**6)
+    shares = (f"{k}: {rows / (k * math.ceil(rows / k)):.0%}" for k in (4, 16, 32, 64))
+    print(f"  share of the time that replicas can be busy, lambda = {rows}: {', '.join(shares)}")
 
 
 def _estimate(n: int, usable: int) -> None:

@@ -11,6 +11,7 @@ import mmes
 from mmes import checkpoint as files
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
 from mmes.cli.output import output_folder, summary, write_result
+from mmes.cli.replicas import FORMS, workers_of
 from mmes.cli.start import where_to_start
 from mmes.cli.status import (
     CHECKPOINT_UNUSABLE,
@@ -112,7 +113,7 @@ def run(argv: list[str]) -> int:
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)
     options = chosen(arguments, RUN_OPTIONS + search)
-    if isinstance(objective, BuiltIn) and arguments.workers is None:
+    if isinstance(objective, BuiltIn) and arguments.workers is None and not arguments.replicas:
         options.setdefault("vectorized", True)
     problem = objective.problem if isinstance(objective, BuiltIn) else None
     options |= _checked(lambda: where_to_start(arguments, problem, options))
@@ -121,7 +122,7 @@ def run(argv: list[str]) -> int:
             objective,
             strategy=strategy,
             callback=_display(arguments),
-            workers=arguments.workers,
+            workers=workers_of(arguments),
             checkpoint=arguments.checkpoint,
             **options,
         )
@@ -156,7 +157,7 @@ def resume(argv: list[str]) -> int:
             arguments.file,
             objective,
             callback=_display(arguments),
-            workers=arguments.workers,
+            workers=workers_of(arguments),
             checkpoint=arguments.checkpoint,
             **changes,
         )
@@ -174,6 +175,12 @@ def _add_common(parser: Parser) -> None:
     group = add_options(parser, "evaluation", EVALUATION)
     group.add_argument(
         "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
+    )
+    group.add_argument(
+        "--replicas",
+        metavar="ENGINE",
+        help=f"machines that hold the optimizer themselves: {FORMS}; --workers then counts for "
+        "each of them",
     )
     group.add_argument(
         "--traceback", action="store_true", help="show where in the objective an error came from"
