@@ -11,7 +11,7 @@ PACKAGES := $(shell find src -name __init__.py)
 EXTRAS := torch jax optuna coco ray docs
 TORCH ?= torch==2.13.0
 
-.PHONY: install demo test test-all test-extras lint docs docs-test lock bench reproduce clean
+.PHONY: install demo test test-all test-extras attack lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -50,6 +50,10 @@ test-extras: $(VENV)/.installed $(VENV)/.extras
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
 	$(BIN)/python tools/sanitize.py
+
+# Ten minutes of kills, signals, hostile files, objectives and numbers; prints what was survived.
+attack: $(VENV)/.installed
+	$(BIN)/python tools/attack.py --seconds 600
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

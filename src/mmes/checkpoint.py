@@ -380,7 +380,10 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
             entry["name"]: _mapped(archive, members[entry["member"]], entry, file, whole)
             for entry in header["arrays"]
         }
-    return _from_json(header["state"]), arrays
+    state = _from_json(header["state"])
+    if not isinstance(state, dict):
+        raise CheckpointCorrupt(f"{path} is corrupt: its state is no table of entries")
+    return state, arrays
 
 
 def _check_directory(file: IO[bytes], size: int, path: Path) -> None:

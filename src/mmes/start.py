@@ -18,6 +18,13 @@ Vector = NDArray[np.float64]
 # experiments use.
 SIGMA_SHARE_OF_BOX = 0.3
 
+# What can be computed with: a run may still grow by 1e20 before it counts as running away, and
+# squares of that are still numbers.
+LARGEST = 1e100
+SMALLEST_STEP = 1e-100
+# Kernels keep scaled directions in single precision, and scale them again.
+LARGEST_SCALE = 1e15
+
 
 @dataclass(frozen=True)
 class Start:
@@ -65,10 +72,10 @@ def checked_start(
             "x0 is needed, unless bounds that are finite on all sides tell where to start"
         )
     n = point.size if point is not None else box[0].size  # type: ignore[index]
-    sizes = checked_scale(scale, n)
     if sigma0 is not None:
-        return Start(point, checked_sigma(sigma0), box, sizes)
-    if box is None or not finite or sizes is not None:
+        sigma, sizes = checked_steps(sigma0, scale, n)
+        return Start(point, sigma, box, sizes)
+    if box is None or not finite or scale is not None:
         raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
     sigma, sizes = size_of_box(*box)
     return Start(point, sigma, box, sizes)
@@ -84,10 +91,9 @@ def size_of_box(lower: Vector, upper: Vector) -> tuple[float, Vector | None]:
     if not (width > 0).any():
         raise ValueError("sigma0 is needed: the box has no width to take it from")
     typical = float(np.exp(np.log(width[width > 0]).mean()))
-    sizes = None
-    if not np.all(width == width[0]):
-        sizes = np.where(width > 0, width / typical, 1.0)
-    return SIGMA_SHARE_OF_BOX * typical, sizes
+    even = np.all(width == width[0])
+    scale = None if even else np.where(width > 0, width / typical, 1.0)
+    return checked_steps(SIGMA_SHARE_OF_BOX * typical, scale, width.size)
 
 
 def claimed_size(x0: Any) -> int:
@@ -112,6 +118,10 @@ def checked_point(x0: Any, name: str = "x0") -> Vector:
     if bad.any():
         at = int(bad.argmax())
         raise ValueError(f"{name} must be finite, but {name}[{at}] is {copy[at]}")
+    far = np.abs(copy) > LARGEST
+    if far.any():
+        at = int(far.argmax())
+        raise ValueError(f"{name} must lie within ±{LARGEST:g}, but {name}[{at}] is {copy[at]}")
     return copy
 
 
@@ -124,7 +134,36 @@ def checked_sigma(sigma0: Any) -> float:
     sigma = float(sigma0)
     if not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma0 must be a finite number > 0, not {sigma0!r}")
+    if not SMALLEST_STEP <= sigma <= LARGEST:
+        raise ValueError(f"sigma0 must lie in {SMALLEST_STEP:g}..{LARGEST:g}, not {sigma0!r}")
     return sigma
+
+
+def checked_steps(sigma0: Any, scale: Any, n: int) -> tuple[float, Vector | None]:
+    """Return the start mutation strength and one scale per variable, or None if none were given.
+
+    Scales that are all very large or very small leave their common size to sigma: as a power of
+    two, so that no step changes.
+    """
+    sizes = checked_scale(scale, n)
+    sigma = checked_sigma(sigma0)
+    if sizes is None:
+        return sigma, None
+    low, high = float(sizes.min()), float(sizes.max())
+    common = 1.0
+    if low < 1 / LARGEST_SCALE or high > LARGEST_SCALE:
+        if math.log10(high) - math.log10(low) > 2 * math.log10(LARGEST_SCALE):
+            raise ValueError(
+                f"the entries of scale must not differ by more than a factor of "
+                f"{LARGEST_SCALE**2:g}, but reach from {low} to {high}"
+            )
+        common = 2.0 ** int((math.log2(low) + math.log2(high)) / 2)
+    if not SMALLEST_STEP <= sigma * common <= LARGEST or sigma * high > LARGEST:
+        raise ValueError(
+            f"sigma0 * scale must lie in {SMALLEST_STEP:g}..{LARGEST:g}, but sigma0 is {sigma} and "
+            f"scale reaches from {low} to {high}"
+        )
+    return sigma * common, sizes / common
 
 
 def checked_scale(scale: Any, n: int) -> Vector | None:
@@ -193,7 +232,12 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
             "a lower bound must not exceed the upper one, "
             f"but variable {at} has [{lower[at]}, {upper[at]}]"
         )
-    return lower, upper
+    for side, word in ((lower, "lower"), (-upper, "upper")):
+        far = side > LARGEST
+        if far.any():
+            raise ValueError(f"{word} bound {int(far.argmax())} is beyond ±{LARGEST:g}")
+    # A bound that no candidate can reach is none.
+    return np.where(lower < -LARGEST, -np.inf, lower), np.where(upper > LARGEST, np.inf, upper)
 
 
 def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") -> None:

@@ -67,6 +67,8 @@ class StopReason(Enum):
 # If the typical value of a generation moves by this share between the quarters of a window, the
 # search is under way.
 MOVEMENT = 1e-3
+# How many times at most a window is looked through for that while it passes.
+LOOKS = 1000
 # The long window, in windows, over which generations are compared.
 LONG = 10
 # Values that differ by so many units of the last place are the same.
@@ -159,11 +161,14 @@ class Standstill:
         if not self._improvements:
             return False
         since, old = self._improvements[0]
-        if self._generation - since < self.window or not math.isfinite(old):
+        waited = self._generation - since - self.window
+        if waited < 0 or not math.isfinite(old):
             return False
         best = self._improvements[-1][1]
         still = old == best or old - best < tolerance * self.window * abs(best)
-        return still and not self._generations_move(tolerance)
+        # Looking through a long window costs as much as a generation: not each time.
+        look = waited % max(self.window // LOOKS, 1) == 0
+        return still and look and not self._generations_move(tolerance)
 
     def _generations_move(self, tolerance: float) -> bool:
         recent = self._recent(self.window)

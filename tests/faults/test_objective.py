@@ -116,6 +116,41 @@ def test_row06_the_objective_cannot_change_a_candidate(way, tmp_path):
         way.minimize(objective, *START, seed=5)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("bounds", [None, (-5, 5)])
+def test_row06_a_point_cannot_be_made_writable(strategy, bounds):
+    """Neither by its own flag nor by that of an array it is a part of."""
+    refused = []
+
+    def writes(x):
+        point = x
+        while isinstance(point, np.ndarray):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                point.flags.writeable = True
+            refused.append(1)
+            point = point.base
+        return hostile.sphere(x)
+
+    options = {"seed": 5, "strategy": strategy, "bounds": bounds, "max_evaluations": 60}
+    mmes.minimize(writes, np.ones(6), 0.5, **options)
+    assert len(refused) >= 60
+
+
+@pytest.mark.parametrize("part", [lambda x: x[3], lambda x: x[:, 1], memoryview, lambda x: x.T])
+def test_row06_a_part_of_the_candidates_that_is_kept_never_changes(part):
+    """Its memory is not used again while any view of it lives, however the view was made."""
+    es = mmes.MMES(np.ones(50), 0.5, seed=1)
+    kept, copies = [], []
+    for _ in range(8):
+        points = es.ask()
+        kept.append(part(points))
+        copies.append(np.array(kept[-1]))
+        es.tell(hostile.spheres(points))
+        del points
+    for view, copy in zip(kept, copies, strict=True):
+        assert np.array_equal(view, copy)
+
+
 def test_row06_a_point_that_the_objective_keeps_stays_as_it_was():
     kept = []
 

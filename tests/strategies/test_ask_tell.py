@@ -378,6 +378,18 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
 
 
+def test_a_long_window_is_not_looked_through_in_every_generation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The values of the generations move, so that the best one alone does not end the run."""
+    rule, looks = Standstill(window=10_000, tolerance=1e-9), []
+    monkeypatch.setattr(rule, "_generations_move", lambda tolerance: looks.append(1) or True)
+    for generation in range(30_000):
+        rule.observe(generation, 1.0, float(generation), float(generation))
+        assert not rule.stagnated
+    assert 1000 <= len(looks) <= 3000
+
+
 def stagnated(values: list[float], generation_bests: list[float] | None = None) -> bool:
     """Return the verdict of the rule, of one that saw it all and of one restored in between."""
     verdicts = []

@@ -70,9 +70,8 @@ class HostVectors:
 
     def shown(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """See `Kernel.shown`."""
-        view = handle.reshape(shape)
-        view.flags.writeable = False
-        return view
+        # Through a read-only buffer: not even setting its flag makes this array writable.
+        return np.asarray(memoryview(handle.reshape(shape)).toreadonly())  # type: ignore[arg-type]
 
     def dot(self, a: Vector, b: Vector) -> float:
         """See `Kernel.dot`."""

@@ -21,8 +21,8 @@ from mmes.start import (
     checked_inside,
     checked_manifold,
     checked_point,
-    checked_scale,
     checked_sigma,
+    checked_steps,
     claimed_size,
 )
 from mmes.stopping import Standstill, StopReason
@@ -94,7 +94,8 @@ class AskTell:
         self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
         self._shape = point.shape
-        start, scales = point.ravel(), checked_scale(scale, point.size)
+        start = point.ravel()
+        sigma, scales = checked_steps(sigma0, scale, start.size)
         reach = sigma if scales is None else sigma * scales
         self.box = self._make_box(bounds, Start(start, reach), chosen["bounds_handling"])
         if chosen["seed"] is None:

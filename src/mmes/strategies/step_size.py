@@ -27,6 +27,11 @@ def _none() -> Vector:
     return np.empty(0)
 
 
+def growth(exponent: float) -> float:
+    """Return the factor of sigma; where it is too large for a number, one that ends the run."""
+    return math.exp(min(exponent, 700.0))
+
+
 @dataclass
 class StepState:
     """What a rule carries from one generation to the next.
@@ -169,7 +174,7 @@ class GSR:
         ) * self.statistic(evidence.values, previous)
         # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d).
         surety = normal_cdf(state.average)
-        return math.exp((surety / (1 - self.significance) - 1) / self.damping)
+        return growth((surety / (1 - self.significance) - 1) / self.damping)
 
     @staticmethod
     def statistic(f: Vector, previous: Vector) -> float:
@@ -224,7 +229,7 @@ def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:
 
 def paired_growth(success: float, significance: float, damping: float) -> float:
     """Return the factor of sigma by the paired test, exp((Phi(W) - 1 + alpha_z) / d_sigma)."""
-    return math.exp((normal_cdf(success) - 1 + significance) / damping)
+    return growth((normal_cdf(success) - 1 + significance) / damping)
 
 
 def normal_cdf(x: float) -> float:
@@ -253,4 +258,4 @@ def _smoothed_growth(
     if previous.size == 0:
         return 1.0
     state.average = (1 - c) * state.average + c * (statistic(values, previous) - target)
-    return math.exp(state.average / damping)
+    return growth(state.average / damping)

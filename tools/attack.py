@@ -1,0 +1,73 @@
+"""Attack the library for a while and print what was injected and what it survived.
+
+    python tools/attack.py [--seconds 600] [--seed 1] [--only kills,signals,...]
+
+Kills and signals at random moments, hostile checkpoints, objectives, files and numbers. It is a
+program of its own, since it takes as long as it is given and finds what nobody thought of; what it
+finds becomes a test. The exit status is 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+
+from attacks import files, objectives, processes
+from attacks.sandbox import children_of, left_alive
+from attacks.tally import Tally
+
+ATTACKS: dict[str, tuple[Callable[[Tally, random.Random], None], float]] = {
+    "kills": (processes.kills, 0.3),
+    "signals": (processes.signals, 0.25),
+    "checkpoints": (files.checkpoints, 0.2),
+    "files": (files.names, 0.05),
+    "objectives": (objectives.objectives, 0.12),
+    "numbers": (objectives.numbers, 0.08),
+}
+"""Each attack with its share of the time."""
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def main() -> int:
+    """Attack, print the table, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", default=",".join(ATTACKS))
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else int.from_bytes(os.urandom(4))
+    if sys.platform == "linux":
+        # What an attacked process leaves behind becomes a child of this one, where it is seen.
+        with contextlib.suppress(AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    tally = Tally()
+    chosen = arguments.only.split(",")
+    spent = dict.fromkeys(chosen, 0.0)
+    began, turn = time.monotonic(), 0
+    print(f"seed {seed}", flush=True)
+    while time.monotonic() - began < arguments.seconds:
+        # The one that lags most behind its share.
+        name = min(chosen, key=lambda one: spent[one] / ATTACKS[one][1])
+        start = time.monotonic()
+        ATTACKS[name][0](tally, random.Random(f"{seed} {turn}"))
+        for left in left_alive(children_of(os.getpid())):
+            tally.fail(name, "orphans", f"turn {turn}: {left}")
+        spent[name] += time.monotonic() - start
+        turn += 1
+    minutes = (time.monotonic() - began) / 60
+    print(f"\n{turn} attacks in {minutes:.0f} minutes, seed {seed}\n\n{tally.table()}")
+    for story in tally.stories:
+        print(f"\n{story}")
+    print(f"\n{'FAILED' if tally.stories else 'survived'}")
+    return 1 if tally.stories else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

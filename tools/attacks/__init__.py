@@ -1,0 +1,1 @@
+"""The kinds of trouble that `tools/attack.py` makes."""
