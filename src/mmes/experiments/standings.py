@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,12 +27,12 @@ QUOTED_BUDGET = 3_000_000
 Totals = dict[str, float]
 Footers = tuple[tuple[str, dict[str, str]], ...]
 
-STATISTICS: dict[str, Callable[[list[float]], float]] = {
+STATISTICS: dict[str, Callable[[list[float]], float | None]] = {
     "best": min,
     "median": statistics.median,
     "worst": max,
     "mean": statistics.fmean,
-    "sd": lambda values: statistics.stdev(values) if len(values) > 1 else 0.0,
+    "sd": lambda values: statistics.stdev(values) if len(values) > 1 else None,
 }
 """What the competitions ask for; the standard deviation is that of a sample."""
 
@@ -110,10 +111,15 @@ def _medians(data: Comparison, mark: int, quoted: paper.PublishedTable | None) -
             f"Medians after {count(mark)} evaluations",
             "median of the best values",
         ),
-        published=quoted.cells if quoted else None,
+        published=_unmarked(quoted) if quoted else None,
         columns=[*ours, *others],
         notes=notes,
     )
+
+
+def _unmarked(quoted: paper.PublishedTable) -> dict[tuple[str, int, str], paper.Published]:
+    """Return quoted cells without their marks, which are verdicts on the paper's own runs."""
+    return {place: replace(cell, mark=None) for place, cell in quoted.cells.items()}
 
 
 def points(values: Mapping[str, float]) -> dict[str, float]:

@@ -224,7 +224,7 @@ def competition_page(laboratory: Laboratory) -> Page:
         lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "
         f"its competition: {count(budget)} evaluations per run, starts uniform in the box. Marks "
         f"test {chosen} against the others.",
-        cards=_cards(results.values(), about["planned"]),
+        cards=_cards(results.values(), about["planned"])[:-1],  # a competition has no target
         sections=(section,),
         settings=(*_settings(runs, results), *_versions(results.values())),
         failures=_failures(laboratory),
