@@ -35,6 +35,11 @@ def now_and_then_nan(x):
     return rosenbrock(x) if x[0] < 1.2 else np.nan
 
 
+def never_quick(x):
+    time.sleep(0.002)
+    return rosenbrock(x)
+
+
 def slow_for_some(x):
     value = rosenbrock(x)
     time.sleep(0.02 if value * 1e6 % 10 < 1 else 0.0)

@@ -6,7 +6,16 @@ import pytest
 import mmes
 from mmes.replicas import Local
 
-from .helpers import Replicas, equal, now_and_then_nan, rosenbrock, rosenbrocks, run, slow_for_some
+from .helpers import (
+    Replicas,
+    equal,
+    never_quick,
+    now_and_then_nan,
+    rosenbrock,
+    rosenbrocks,
+    run,
+    slow_for_some,
+)
 
 CASES = {
     "plain": {},
@@ -86,3 +95,24 @@ def test_values_alone_rebuild_a_run():
         again.tell(values)
     assert again.mean.tobytes() == es.mean.tobytes()
     assert again.sigma == es.sigma
+
+
+@pytest.mark.parametrize("name", ["plain", "adaptive", "bounds", "lm-ma", "sep-cma", "student"])
+def test_own_rows_first_gives_the_serial_bits(name):
+    """Evaluations longer than sampling: the other rows are sampled meanwhile."""
+    options = CASES[name] | {"max_generations": 15}
+    equal(run(never_quick, workers=Local(2), **options), run(rosenbrock, **options))
+
+
+def test_rows_asked_alone_are_the_rows():
+    one, other = (mmes.MMES(np.linspace(1, 2, 500), 0.5, seed=5) for _ in range(2))
+    for _ in range(5):
+        rows = [3, 0, 7]
+        alone = one.ask(rows=rows)
+        points = other.ask()
+        assert alone.tobytes() == points[rows].tobytes()
+        assert one.ask().tobytes() == points.tobytes()
+        assert one.ask(rows=rows).tobytes() == points[rows].tobytes()
+        values = [rosenbrock(x) for x in points]
+        one.tell(values)
+        other.tell(values)

@@ -26,6 +26,7 @@ is answered by ("failed", kind of error, text, traceback).
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 import traceback
 from collections.abc import Sequence
@@ -79,6 +80,9 @@ class Replica:
         self._run = -1
         self._es: AskTell | None = None
         self._last = b""
+        self._sampling: threading.Thread | None = None
+        self._sampled = -1
+        self._sampling_seconds, self._evaluation_seconds = 0.0, 0.0
         self._coming: tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None = None
 
     def handle(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -123,6 +127,7 @@ class Replica:
     def _on_state(
         self, run: int, entries: dict[str, Any], arrays: dict[str, tuple[str, tuple[int, ...]]]
     ) -> tuple[Any, ...]:
+        self._end_sampling()
         self._es = None  # two states may not fit
         fresh = {name: np.empty(shape, kind) for name, (kind, shape) in arrays.items()}
         self._coming = run, entries, fresh
@@ -143,7 +148,7 @@ class Replica:
         self._es = self._kind.from_state(
             entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads
         )
-        self._coming, self._run, self._last = None, run, last
+        self._coming, self._run, self._last, self._sampled = None, run, last, -1
         return "here", self._es.generation
 
     # The run
@@ -161,9 +166,36 @@ class Replica:
         numbers = digests.scalar_digest(es, self._last)
         vectors = digests.vector_digest(es) if check else None
         index = [row for one, end in rows for row in range(one, end)]
-        points = es.ask()[index]
-        values, seconds, repeated, error = self._evaluate(points, generation)
+        values, seconds, repeated, error = self._evaluate(self._points(es, index), generation)
+        self._evaluation_seconds = seconds
         return "done", values, seconds, repeated, numbers, vectors, error
+
+    def _points(self, es: AskTell, index: list[int]) -> NDArray[np.float64]:
+        """Return the candidates to be evaluated here.
+
+        Where evaluations take longer than sampling, the others, which may become parents, are
+        sampled meanwhile.
+        """
+        if self._sampled != es.generation:
+            self._sampled = es.generation
+            if self._evaluation_seconds > self._sampling_seconds:
+                own = es.ask(rows=index)
+                self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
+                self._sampling.start()
+                return own
+            self._sample(es)
+        self._end_sampling()
+        return es.ask()[index]
+
+    def _sample(self, es: AskTell) -> None:
+        began = time.perf_counter()
+        es.ask()
+        self._sampling_seconds = time.perf_counter() - began
+
+    def _end_sampling(self) -> None:
+        if self._sampling is not None:
+            self._sampling.join()
+            self._sampling = None
 
     def _on_points(self, generation: int, points: NDArray[np.float64]) -> tuple[Any, ...]:
         values, seconds, repeated, error = self._evaluate(np.array(points), generation)
@@ -177,6 +209,8 @@ class Replica:
         es = self._es
         if es is None or run != self._run or es.generation < first:
             return None
+        if told[es.generation - first :]:
+            self._end_sampling()
         for values in told[es.generation - first :]:
             if len(values) != 8 * len(es.ask()):
                 break  # the budget ended within the generation: the run is over

@@ -204,17 +204,30 @@ class AskTell:
 
     # Ask and tell
 
-    def ask(self) -> Vector:
+    def ask(self, rows: ArrayLike | None = None) -> Vector:
         """Return the candidates of this generation, a read-only array with one candidate per row.
 
         There are `population_size` rows; in the very first generation of a strategy that needs the
         start point's value there is one more, the start point itself, before them. Asking again
         before telling gives the same array.
+
+        Parameters
+        ----------
+        rows : array_like of int, optional
+            Return these candidates alone. Where the generation has not been asked for yet, no
+            others are computed: one machine of many can begin with its share.
         """
         with self._alone:
+            index = None if rows is None else np.asarray(rows, dtype=np.int64)
+            alone = self._population is None and self._mapped is None and not self._extra_rows()
+            if index is not None and alone:
+                points = self.kernel.population(index.size, self.dimension)
+                self._search.sample(points, self.generation, index)
+                return self._shown(points)
             if self._population is None:
                 self._draw()
-            return self._shown(self._population)
+            shown = self._shown(self._population)
+            return shown if index is None else shown[index]
 
     def _draw(self) -> None:
         kernel, extra = self.kernel, self._extra_rows()
