@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.evaluate.remote import Task
 from mmes.replicas import Local
 
 from .helpers import (
@@ -116,3 +117,22 @@ def test_rows_asked_alone_are_the_rows():
         values = [rosenbrock(x) for x in points]
         one.tell(values)
         other.tell(values)
+
+
+def test_a_search_that_grows_takes_its_replicas_along():
+    es, other = (mmes.MMES(np.linspace(1, 2, 30), 0.5, seed=5) for _ in range(2))
+    crew = Local(2).evaluator(Task(rosenbrock))
+    try:
+        crew.follow(es)
+        for generation in range(20):
+            if generation == 8:
+                es.grow()
+                other.grow()
+            crew.begin(generation, es.rows)
+            values = crew.evaluate(es.ask(), generation, lambda: True)
+            es.tell(values)
+            crew.told(values)
+            other.tell([rosenbrock(x) for x in other.ask()])
+    finally:
+        crew.close()
+    assert es.mean.tobytes() == other.mean.tobytes()

@@ -76,6 +76,7 @@ class Course:
         self.kind = pickled_classes(type(es), type(es.manifold))
         self.probe = digests.probe_of(es)
         self.fingerprint = digests.machine() | digests.probe(type(es), self.probe)
+        self._rows = es.population_size
         self._values: dict[int, bytes] = {}
         self._snapshot: Snapshot | None = None
 
@@ -83,6 +84,11 @@ class Course:
     def generation(self) -> int:
         """Where the head stands."""
         return self.es.generation
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the optimizer has grown since, which values do not tell."""
+        return self.es.population_size != self._rows
 
     def told(self, values: NDArray[np.float64], needed: int) -> None:
         """Keep the values of a generation; forget old ones, but none from `needed` on."""

@@ -87,6 +87,10 @@ class Crew(Evaluator):
         course = self.roster.course
         if course is None or rows < 1:
             return
+        if course.outgrown:
+            self.follow(course.es)
+            course = self.roster.course
+            assert course is not None
         self._round = current = self._opened(generation, rows)
         current.numbers = course.numbers()
         if course.generation % self._terms.check == 0:
