@@ -9,7 +9,7 @@ from pathlib import Path
 from mmes.minimize import RUN_OPTIONS
 from mmes.options import Option
 from mmes.strategies import STRATEGIES
-from mmes.strategies.common_options import COMMON_OPTIONS
+from mmes.common_options import COMMON_OPTIONS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 INTRODUCTION = """# Options

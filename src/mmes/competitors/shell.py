@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mmes.bookkeeping import OneAtATime, Pending, told_values
+from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting, finite_box
 from mmes.kernels import choose_kernel
@@ -16,8 +18,6 @@ from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.start import checked_inside, checked_manifold, checked_point
 from mmes.stopping import StopReason
-from mmes.strategies.bookkeeping import OneAtATime, Pending, told_values
-from mmes.strategies.common_options import COMMON_OPTIONS
 
 SHARED_OPTIONS = (
     *(option for option in COMMON_OPTIONS if option.name in ("seed", "kernel", "threads")),
@@ -129,6 +129,11 @@ class Competitor:
         return self.options["population_size"]
 
     @property
+    def rows(self) -> int:
+        """How many points `ask` returns next."""
+        return self._points.shape[0]
+
+    @property
     def mean(self) -> Vector:
         """The centre of the search: the best point so far, read-only."""
         return self.best_x
@@ -211,8 +216,7 @@ class Competitor:
             return StopReason.ALL_FAILED
         if self.evaluations - self._improved_at >= self._window:
             return StopReason.STAGNATED
-        rows = self._points.shape[0]
-        if max_evaluations is not None and self.evaluations + rows > max_evaluations:
+        if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
             return StopReason.MAX_EVALUATIONS
         return None
 

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
+from mmes.bookkeeping import OneAtATime, Pending, told_values
 from mmes.boxes import BOXES, Box, Start
+from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
 from mmes.manifolds import Manifold, manifold_from
@@ -26,8 +28,6 @@ from mmes.start import (
     claimed_size,
 )
 from mmes.stopping import Standstill, StopReason
-from mmes.strategies.bookkeeping import OneAtATime, Pending, told_values
-from mmes.strategies.common_options import COMMON_OPTIONS
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import (
     LARGEST_SIGMA,

@@ -1,4 +1,4 @@
-"""Small parts of the ask/tell shell: values in parts, one caller at a time."""
+"""Small parts of the two ask/tell shells: values in parts, one caller at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import TellError
 from mmes.evaluate.outcome import as_values
-from mmes.strategies.protocol import Vector
+
+Vector = NDArray[np.float64]
 
 
 class Pending:
