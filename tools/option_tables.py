@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from mmes.common_options import COMMON_OPTIONS
 from mmes.minimize import RUN_OPTIONS
 from mmes.options import Option
 from mmes.strategies import STRATEGIES
-from mmes.common_options import COMMON_OPTIONS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 INTRODUCTION = """# Options

@@ -14,7 +14,7 @@ from mmes.observe import Progress
 from mmes.result import Result
 from mmes.run import Run
 from mmes.run_options import RUN_OPTIONS
-from mmes.strategies import AskTell
+from mmes.strategies import AnyStrategy
 
 __all__ = ["RUN_OPTIONS", "Run", "minimize", "resume"]
 
@@ -27,7 +27,7 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
-    strategy: str | type[AskTell] = "mmes",
+    strategy: str | type[AnyStrategy] = "mmes",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     catch: tuple[type[BaseException], ...] = (),
@@ -135,7 +135,7 @@ def resume(
     path: str | os.PathLike[str],
     fun: Callable[[Any], Any] | None,
     *,
-    strategy: str | type[AskTell] | None = None,
+    strategy: str | type[AnyStrategy] | None = None,
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     catch: tuple[type[BaseException], ...] = (),

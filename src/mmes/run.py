@@ -32,7 +32,7 @@ from mmes.run_settings import RunSettings, resumed_arguments
 from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
 from mmes.stopping import StopReason
-from mmes.strategies import AskTell
+from mmes.strategies import AnyStrategy
 
 
 class Run:
@@ -55,7 +55,7 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
-        strategy: str | type[AskTell] = "mmes",
+        strategy: str | type[AnyStrategy] = "mmes",
         callback: Any = None,
         progress: bool = False,
         catch: tuple[type[BaseException], ...] = (),

@@ -16,8 +16,8 @@ from mmes.options import validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import restart_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
-from mmes.start import Start, checked_manifold, checked_start
-from mmes.strategies import AskTell, get_strategy, named_strategy
+from mmes.start import Start, checked_box, checked_manifold, checked_start
+from mmes.strategies import AnyStrategy, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads")
@@ -45,7 +45,7 @@ class RunSettings:
         Whether the seed was given, or drawn.
     """
 
-    strategy: type[AskTell]
+    strategy: type[AnyStrategy]
     place: Start
     manifold: Manifold | None
     options: dict[str, Any]
@@ -83,6 +83,8 @@ class RunSettings:
             chosen["seed"] = fresh_seed()
         bounds, scale = space["bounds"], space["scale"]
         manifold = checked_manifold(space["manifold"], kind.name, kind.on_manifolds, bounds, scale)
+        if kind.needs_box and bounds is None:
+            checked_box(None, None, f"the strategy {kind.name!r}")
         place = checked_start(x0, sigma0, bounds, scale, manifold)
         return cls(kind, place, manifold, chosen, limits, seed_given)
 
@@ -96,7 +98,7 @@ class RunSettings:
         """The options of the evaluator."""
         return {option.name: self.limits[option.name] for option in EVALUATION}
 
-    def optimizer(self, start: int, doublings: int, population_size: int = 0) -> AskTell:
+    def optimizer(self, start: int, doublings: int, population_size: int = 0) -> AnyStrategy:
         """Return the optimizer that a start begins with.
 
         Parameters

@@ -12,7 +12,7 @@ from mmes.observe import COLUMNS, History
 from mmes.result import Result
 from mmes.run_settings import RunSettings, understood
 from mmes.stopping import StopReason
-from mmes.strategies import AskTell
+from mmes.strategies import AnyStrategy
 from mmes.strategies.record import checked_scalar
 
 Vector = NDArray[np.float64]
@@ -48,7 +48,7 @@ class RunState:
 
     Attributes
     ----------
-    es : AskTell
+    es : AnyStrategy
         The optimizer of the current start, with the state of its strategy.
     first_population_size : int
         The population size of the first start, from which all doublings count.
@@ -71,7 +71,7 @@ class RunState:
         Words and numbers of the caller's own, kept in the checkpoint.
     """
 
-    es: AskTell
+    es: AnyStrategy
     first_population_size: int
     start: int = 0
     growth: int = 0
@@ -121,11 +121,11 @@ class RunState:
     def _line(self) -> tuple[int, float, float, int]:
         return self.evaluations, self.best_value, self.es.sigma, self.start
 
-    def restarted(self, settings: RunSettings) -> AskTell:
+    def restarted(self, settings: RunSettings) -> AnyStrategy:
         """Return the optimizer of the next start; this state stays as it is."""
         return settings.optimizer(self.start + 1, self.growth + 1, self.first_population_size)
 
-    def go_on_with(self, es: AskTell) -> None:
+    def go_on_with(self, es: AnyStrategy) -> None:
         """Let the next start begin."""
         value, x = self._better_start()
         self.best = value, np.array(self.es.kernel.to_host(x))

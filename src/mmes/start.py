@@ -240,6 +240,22 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     return np.where(lower < -LARGEST, -np.inf, lower), np.where(upper > LARGEST, np.inf, upper)
 
 
+def checked_box(bounds: Any, n: int | None, who: str) -> tuple[Vector, Vector]:
+    """Return copies of (lower, upper) for an algorithm that needs a box, finite on all sides."""
+    box = checked_bounds(bounds, n)
+    if box is None:
+        raise ValueError(f"{who} searches a box: give bounds=(lower, upper), finite on all sides")
+    lower, upper = (np.array(side) for side in box)
+    bad = ~(np.isfinite(lower) & np.isfinite(upper))
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(
+            f"{who} searches a box: the bounds must be finite on all sides and at most "
+            f"{LARGEST:g} in size, but variable {at} has [{lower[at]}, {upper[at]}]"
+        )
+    return lower, upper
+
+
 def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") -> None:
     """Raise ValueError if a start point lies outside the box."""
     outside = (x < lower) | (x > upper)

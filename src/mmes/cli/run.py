@@ -116,7 +116,7 @@ def run(argv: list[str]) -> int:
     if isinstance(objective, BuiltIn) and arguments.workers is None and not arguments.replicas:
         options.setdefault("vectorized", True)
     problem = objective.problem if isinstance(objective, BuiltIn) else None
-    options |= _checked(lambda: where_to_start(arguments, problem, options))
+    options |= _checked(lambda: where_to_start(arguments, problem, options, strategy.needs_box))
     made = _checked(
         lambda: Run(
             objective,

@@ -16,7 +16,7 @@ from mmes.start import size_of_box
 
 
 def where_to_start(
-    arguments: Any, problem: Problem | None, options: dict[str, Any]
+    arguments: Any, problem: Problem | None, options: dict[str, Any], needs_box: bool
 ) -> dict[str, Any]:
     """Return x0, sigma0, bounds and scale, and the seed if the start was drawn with it.
 
@@ -28,6 +28,8 @@ def where_to_start(
         The built-in problem, if it is one.
     options : dict
         The options given, for the seed.
+    needs_box : bool
+        Whether the search stays in the problem's box.
     """
     x0: Any = None if arguments.x0 is None else vector(arguments.x0, "--x0")
     bounds = None if arguments.bounds is None else _bounds(arguments.bounds)
@@ -41,7 +43,9 @@ def where_to_start(
     found: dict[str, Any] = {"x0": x0, "sigma0": arguments.sigma0, "bounds": bounds}
     if arguments.scale is not None:
         found["scale"] = vector(arguments.scale, "--scale")
-    if problem is not None and bounds is None:
+    if problem is not None and bounds is None and needs_box:
+        found["bounds"] = problem.bounds
+    elif problem is not None and bounds is None:
         # The box says where to start; the search may leave it, as in the paper's experiments.
         if x0 is None:
             seed = options.get("seed", _seed_so_far(arguments))

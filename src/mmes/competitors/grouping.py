@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mmes.competitors.draws import Draws, Indices, Vector
-from mmes.competitors.setting import WORST, Asking, finite_box, told
+from mmes.competitors.setting import WORST, Asking, told
 from mmes.evaluate.outcome import as_value, as_values
 from mmes.randomness import Stream
+from mmes.start import checked_box
 
 ROWS = 256
 """Points asked at a time: few enough for the cache, enough to hide the cost of a call."""
@@ -79,7 +80,7 @@ def differential_grouping(
     ValueError
         If the bounds are not finite.
     """
-    lower, upper = finite_box(bounds, None, "differential_grouping")
+    lower, upper = checked_box(bounds, None, "differential_grouping")
 
     def values(points: Vector) -> Vector:
         points.flags.writeable = False

@@ -10,7 +10,6 @@ import numpy as np
 
 from mmes.competitors.draws import Draws, Vector
 from mmes.randomness import Stream
-from mmes.start import checked_bounds
 
 Result = TypeVar("Result")
 Asking = Generator[Vector, Vector, Result]
@@ -22,9 +21,6 @@ yielded is not changed afterwards.
 
 WORST = 1e300
 """Stands for a failed evaluation: ranks last, and differences with it are finite."""
-
-FARTHEST = 1e100
-"""Bounds up to here: squares of distances must not overflow."""
 
 
 @dataclass(frozen=True)
@@ -118,19 +114,3 @@ def told(asking: Generator[Vector, Vector, Any], function: Any) -> Any:
             points = asking.send(function(points))
     except StopIteration as end:
         return end.value
-
-
-def finite_box(bounds: Any, n: int | None, who: str) -> tuple[Vector, Vector]:
-    """Return (lower, upper); ValueError if there are no bounds or one is missing."""
-    box = checked_bounds(bounds, n)
-    if box is None:
-        raise ValueError(f"{who} searches a box: give bounds=(lower, upper), finite on all sides")
-    lower, upper = (np.array(side) for side in box)
-    bad = ~((np.abs(lower) <= FARTHEST) & (np.abs(upper) <= FARTHEST))
-    if bad.any():
-        at = int(bad.argmax())
-        raise ValueError(
-            f"{who} searches a box: the bounds must be finite on all sides and at most "
-            f"{FARTHEST:g} in size, but variable {at} has [{lower[at]}, {upper[at]}]"
-        )
-    return lower, upper

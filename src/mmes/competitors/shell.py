@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from mmes.bookkeeping import OneAtATime, Pending, told_values
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
-from mmes.competitors.setting import WORST, Asking, Setting, finite_box
+from mmes.competitors.setting import WORST, Asking, Setting
 from mmes.kernels import choose_kernel
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
-from mmes.start import checked_inside, checked_manifold, checked_point
+from mmes.start import checked_box, checked_inside, checked_manifold, checked_point
 from mmes.stopping import StopReason
 
 SHARED_OPTIONS = (
@@ -82,7 +82,7 @@ class Competitor:
         self.options: dict[str, Any] = validated(self.option_table(), options, type(self).__name__)
         checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         start = checked_point(x0)
-        lower, upper = finite_box(bounds, start.size, f"the strategy {self.name!r}")
+        lower, upper = checked_box(bounds, start.size, f"the strategy {self.name!r}")
         checked_inside(start, lower, upper)
         if self.options["seed"] is None:
             self.options["seed"] = fresh_seed()

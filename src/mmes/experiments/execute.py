@@ -116,11 +116,12 @@ def perform(run: Trial) -> TrialResult:
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
-    known = {option.name for option in get_strategy(run.strategy.name).option_table()}
+    strategy = get_strategy(run.strategy.name)
+    known = {option.name for option in strategy.option_table()}
     for name, value in ending_of_the_paper("restarts" in settings, place.sigma0).items():
         if name in known:
             settings.setdefault(name, value)
-    if run.bounds != "none":
+    if run.bounds != "none" or strategy.needs_box:
         settings["bounds"] = problem.bounds
         if "bounds_handling" in known:
             settings.setdefault("bounds_handling", run.bounds)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mmes.integrations.missing import missing
 from mmes.randomness import fresh_seed
 from mmes.start import SIGMA_SHARE_OF_BOX
-from mmes.strategies import AskTell, get_strategy
+from mmes.strategies import AnyStrategy, get_strategy
 
 try:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -83,7 +83,7 @@ class MMESSampler(BaseSampler):
         seed: int | None = None,
         x0: Mapping[str, float] | None = None,
         sigma0: float = SIGMA_SHARE_OF_BOX,
-        strategy: str | type[AskTell] = "mmes",
+        strategy: str | type[AnyStrategy] = "mmes",
         independent_sampler: BaseSampler | None = None,
         **options: Any,
     ):
@@ -174,7 +174,7 @@ class MMESSampler(BaseSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _paths={})
 
-    def _made(self, seed: int) -> AskTell:
+    def _made(self, seed: int) -> AnyStrategy:
         options: dict[str, Any] = self._options | {"seed": seed}
         return self._strategy(self._start, self._sigma0, bounds=(0.0, 1.0), **options)
 
@@ -231,7 +231,7 @@ class _Path:
 
     Attributes
     ----------
-    es : AskTell
+    es : AnyStrategy
         The strategy at the first generation that is not finished.
     seen : int
         Trials looked at so far.
@@ -239,7 +239,7 @@ class _Path:
         Those that are running, or belong to this generation or a later one, by number.
     """
 
-    es: AskTell
+    es: AnyStrategy
     seen: int = 0
     open: dict[int, FrozenTrial] = field(default_factory=dict)
 

@@ -7,7 +7,13 @@ from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
-from mmes.strategies.registry import STRATEGIES, automatic, get_strategy, named_strategy
+from mmes.strategies.registry import (
+    STRATEGIES,
+    AnyStrategy,
+    automatic,
+    get_strategy,
+    named_strategy,
+)
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
@@ -21,6 +27,7 @@ __all__ = [
     "SDAES",
     "STRATEGIES",
     "AdaptiveMMES",
+    "AnyStrategy",
     "AskTell",
     "FastCMA",
     "IsotropicES",

@@ -74,6 +74,8 @@ class AskTell:
     search_type: ClassVar[type[Search]]
     on_manifolds: ClassVar[bool] = False
     """Whether the strategy takes a manifold: all it does with vectors goes through the kernel."""
+    needs_box: ClassVar[bool] = False
+    """Whether the strategy searches a box only, as the competitors do."""
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
+from mmes.competitors import COMPETITORS, Competitor
 from mmes.loading import is_location, load_object
 from mmes.options import suggestion
 from mmes.strategies.ask_tell import AskTell
@@ -16,6 +17,9 @@ from mmes.strategies.mmes import MMES, AdaptiveMMES
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
+
+AnyStrategy = AskTell | Competitor
+"""What `minimize` drives: a strategy, or one of the bounded algorithms of `mmes.competitors`."""
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
@@ -58,14 +62,14 @@ def automatic(n: int, manifold: bool = False, on_host: bool = True) -> tuple[typ
     return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}" if on_host else "it runs on a device"
 
 
-def get_strategy(strategy: Any) -> type[AskTell]:
+def get_strategy(strategy: Any) -> type[AnyStrategy]:
     """Return a strategy: one of ours by its name, or one of the user's.
 
     Parameters
     ----------
     strategy : str or type
-        A key of `STRATEGIES` (see `named_strategy`); where a strategy of yours is, as
-        ``file.py:Class`` or ``package.module:Class``; or a subclass of `AskTell` itself.
+        A key of `STRATEGIES` or `COMPETITORS` (see `named_strategy`); where a strategy of yours
+        is, as ``file.py:Class`` or ``package.module:Class``; or a subclass of `AskTell` itself.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def get_strategy(strategy: Any) -> type[AskTell]:
     return strategy if _is_strategy(strategy) else named_strategy(strategy)
 
 
-def named_strategy(strategy: Any) -> type[AskTell]:
+def named_strategy(strategy: Any) -> type[AnyStrategy]:
     """Return the strategy of a name; never runs code of the user's.
 
     Upper and lower case and hyphens are not distinguished, and a trailing "-es" may be there or
@@ -95,16 +99,17 @@ def named_strategy(strategy: Any) -> type[AskTell]:
             "strategy must be a name or a strategy class, "
             f"not {strategy!r} (a {type(strategy).__name__})"
         )
-    table = {_plain(name): known for name, known in STRATEGIES.items()}
+    every: dict[str, type[AnyStrategy]] = {**STRATEGIES, **COMPETITORS}
+    table = {_plain(name): known for name, known in every.items()}
     plain = _plain(strategy)
     for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
             return table[spelling]
-    raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), STRATEGIES)}")
+    raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), every)}")
 
 
-def _is_strategy(thing: Any) -> TypeGuard[type[AskTell]]:
-    return isinstance(thing, type) and issubclass(thing, AskTell)
+def _is_strategy(thing: Any) -> TypeGuard[type[AnyStrategy]]:
+    return isinstance(thing, type) and issubclass(thing, AskTell | Competitor)
 
 
 def _plain(name: str) -> str:
