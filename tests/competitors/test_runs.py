@@ -52,7 +52,6 @@ def test_a_run_ends_by_itself(name: str) -> None:
         stagnation_window=500,
         **OPTIONS[name],
     )
-    assert result.success
     assert result.reason is mmes.StopReason.STAGNATED
 
 
