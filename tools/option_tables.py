@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmes.common_options import COMMON_OPTIONS
+from mmes.competitors import COMPETITORS
+from mmes.competitors.shell import SHARED_OPTIONS
 from mmes.minimize import RUN_OPTIONS
 from mmes.options import Option
 from mmes.strategies import STRATEGIES
@@ -43,6 +45,9 @@ def page() -> str:
     parts += ["## Every strategy\n", table(COMMON_OPTIONS)]
     for name, strategy in STRATEGIES.items():
         parts += [f"## Strategy `{name}`\n", table(strategy.search_type.options)]
+    parts += ["## Every competitor\n", table(SHARED_OPTIONS)]
+    for name, competitor in COMPETITORS.items():
+        parts += [f"## Competitor `{name}`\n", table(competitor.own_options)]
     return "\n".join(parts)
 
 
