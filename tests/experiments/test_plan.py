@@ -150,7 +150,7 @@ def test_a_problem_may_bring_its_own_dimension():
         ({"target": float("nan")}, "target must be a finite number"),
         ({"start": (5.0, -5.0)}, "start must be an interval"),
         ({"sigma0": 0.0}, "sigma0 must be positive"),
-        ({"bounds": "wrap"}, "bounds must be none, clip or reflect, not 'wrap'"),
+        ({"bounds": "wrap"}, "bounds must be one of none, smooth, clip, reflect, not 'wrap'"),
         ({"chosen": "CMA"}, "chosen must be one of mmes, not 'CMA'"),
         (
             {"strategies": (Strategy("mmes"), Strategy("mmes", options=(("l", 2),)))},

@@ -34,6 +34,12 @@ SUITES = {
 LABELS = {
     "mmes": "MMES",
     "adaptive": "AdaptiveMMES",
+    "cma-es": "CMA-ES",
+    "sep-cma": "sep-CMA",
+    "lm-ma": "LM-MA",
+    "lm-cma": "LM-CMA",
+    "rm-es": "Rm-ES",
+    "sda-es": "SDA-ES",
     "decc-g": "DECC-G",
     "decc-dg": "DECC-DG",
     "ccpso2": "CCPSO2",

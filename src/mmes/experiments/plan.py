@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mmes.boxes import BOXES
 from mmes.experiments.objectives import fingerprint, fixed_dimension, named_file
 
 Option = bool | int | float | str
@@ -106,7 +107,8 @@ class Trial:
     sigma0 : float or None
         Initial step size; None stands for 0.3 of the width of the box.
     bounds : str
-        ``"none"``, or the treatment of points outside the box: ``"clip"`` or ``"reflect"``.
+        ``"none"``, or how candidates are kept in the box: a choice of the strategies' option
+        ``bounds_handling``.
     record_at : tuple of int
         Evaluations at which the best value is recorded exactly; no part of the key.
     stored_key : str
@@ -228,8 +230,9 @@ class Plan:
             raise PlanError(f"start must be an interval [low, high], not {self.start!r}")
         if self.sigma0 is not None and not (0.0 < self.sigma0 < math.inf):
             raise PlanError(f"sigma0 must be positive and finite, not {self.sigma0!r}")
-        if self.bounds not in ("none", "clip", "reflect"):
-            raise PlanError(f"bounds must be none, clip or reflect, not {self.bounds!r}")
+        if self.bounds not in ("none", *BOXES):
+            known = ", ".join(["none", *BOXES])
+            raise PlanError(f"bounds must be one of {known}, not {self.bounds!r}")
         if self.chosen and self.chosen not in labels:
             raise PlanError(f"chosen must be one of {', '.join(labels)}, not {self.chosen!r}")
         object.__setattr__(self, "chosen", self.chosen or labels[0])
