@@ -19,7 +19,7 @@ from mmes.errors import (
     Terminated,
 )
 from mmes.evaluate.factory import Factory
-from mmes.minimize import Run, minimize, resume
+from mmes.minimize import Run, minimize, options, resume
 from mmes.mixture import Mixture
 from mmes.observe import Progress
 from mmes.result import Result
@@ -48,6 +48,7 @@ __all__ = [
     "Terminated",
     "__version__",
     "minimize",
+    "options",
     "replicas",
     "resume",
 ]

@@ -32,6 +32,11 @@ class Pending:
         self.values[rows] = values
         self._told[rows] = True
 
+    def told(self) -> tuple[NDArray[np.intp], Vector]:
+        """Return the rows that were told, and their values."""
+        rows = np.flatnonzero(self._told)
+        return rows, self.values[rows]
+
     def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
         """Return the rows that an index names (all, if None); TellError if it is wrong."""
         count = self._told.size
@@ -70,3 +75,15 @@ def told_values(values: Any, count: int) -> Vector:
         return as_values(values, count)
     except ValueError as error:
         raise TellError(str(error)) from None
+
+
+def rebuilt(cls: Any, state: dict[str, Any], asked: bool, pending: Any) -> Any:
+    """Return an optimizer as it was when it was copied or pickled, within a generation too."""
+    options = state["options"]
+    made = cls.from_state(state, kernel=options["kernel"], threads=options["threads"])
+    if asked:
+        made.ask()
+    if pending is not None:
+        rows, values = pending
+        made.tell(values, rows)
+    return made

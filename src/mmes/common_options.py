@@ -15,6 +15,7 @@ COMMON_OPTIONS = (
         default_text="fresh",
         low=0,
         high=SEED_LIMIT - 1,
+        advice="from a numpy Generator take int(rng.integers(2**32))",
     ),
     Option(
         "bounds_handling",

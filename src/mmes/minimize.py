@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from mmes import checkpoint as files
 from mmes.manifolds import Manifold
 from mmes.observe import Progress
+from mmes.options import OptionTable
 from mmes.result import Result
 from mmes.run import Run
 from mmes.run_options import RUN_OPTIONS
-from mmes.strategies import AnyStrategy
+from mmes.strategies import AnyStrategy, get_strategy
 
-__all__ = ["RUN_OPTIONS", "Run", "minimize", "resume"]
+__all__ = ["RUN_OPTIONS", "Run", "minimize", "options", "resume"]
 
 
 def minimize(
@@ -30,6 +31,7 @@ def minimize(
     strategy: str | type[AnyStrategy] = "mmes",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
+    args: Any = (),
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -52,8 +54,9 @@ def minimize(
         which the optimum is expected. May be left out where `bounds` are finite: 0.3 of the width
         of the box.
     bounds : tuple, list or None
-        (lower, upper), each a number or one entry a variable; or a list of one pair (low, high) a
-        variable. The objective is never evaluated outside.
+        (lower, upper), each a number or one entry per variable; one pair (low, high) per variable;
+        or an object with `lb` and `ub` such as SciPy's Bounds. Two pairs for two variables are
+        pairs, unless only the other reading gives a box. The objective is never evaluated outside.
     scale : array_like, optional
         Typical size of each variable, where they have different units.
     manifold : Manifold, optional
@@ -69,6 +72,8 @@ def minimize(
     progress : bool
         Whether to show the progress on stderr: a live line on a terminal where `rich` is
         installed, else a line every few seconds.
+    args : tuple
+        Further arguments of the objective: it is called as ``fun(x, *args)``.
     catch : tuple of exception types
         Exceptions of the objective that make a failed candidate instead of ending the run.
     workers : int, executor, callable or evaluator, optional
@@ -86,8 +91,7 @@ def minimize(
         `reevaluations`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
         `checkpoint_strict`, `resume`. And all options of the strategy (see
-        ``mmes.MMES.option_table()``), among them `seed`. ``mmes.minimize.RUN_OPTIONS`` tells what
-        each does.
+        ``mmes.MMES.option_table()``), among them `seed`. `mmes.options` shows what each does.
 
     Returns
     -------
@@ -123,12 +127,30 @@ def minimize(
             strategy=strategy,
             callback=callback,
             progress=progress,
+            args=args,
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,
             **options,
         ),
     )
+
+
+def options(strategy: str | type[AnyStrategy] = "mmes") -> OptionTable:
+    """Return all options of `minimize` with a strategy; what it shows is a table.
+
+    Parameters
+    ----------
+    strategy : str or class
+        The strategy.
+
+    Examples
+    --------
+    >>> table = mmes.options()
+    >>> print(next(option.allowed for option in table if option.name == "restarts"))
+    an integer >= 0, or 'unlimited'
+    """
+    return OptionTable(RUN_OPTIONS + get_strategy(strategy).option_table())
 
 
 def resume(
@@ -138,6 +160,7 @@ def resume(
     strategy: str | type[AnyStrategy] | None = None,
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
+    args: Any = (),
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -153,7 +176,7 @@ def resume(
         The objective: a checkpoint holds no code.
     strategy : class, optional
         The strategy, if it is not one of the library's own.
-    callback, progress, catch, workers
+    callback, progress, args, catch, workers
         As in `minimize`; they may differ from those of the run that was interrupted.
     checkpoint : str or path, optional
         Where to write from now on; by default `path`.
@@ -181,6 +204,7 @@ def resume(
             strategy=strategy,
             callback=callback,
             progress=progress,
+            args=args,
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,

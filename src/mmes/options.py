@@ -15,6 +15,27 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+FOREIGN = {
+    "maxiter": "max_generations limits the generations, max_evaluations the evaluations",
+    "maxfev": "it is called max_evaluations here",
+    "maxfevals": "it is called max_evaluations here",
+    "max_nfev": "it is called max_evaluations here",
+    "budget": "it is called max_evaluations here",
+    "timeout": "it is called time_limit here; evaluation_timeout is the limit of one evaluation",
+    "tol": "xtol and ftol say when a search has converged, target ends a run at a value",
+    "ftarget": "it is called target here",
+    "popsize": "it is called population_size here",
+    "disp": "progress=True shows the progress",
+    "verbose": "progress=True shows the progress",
+    "n_jobs": "it is called workers here",
+    "random_state": "it is called seed here",
+    "kwargs": "bind them with functools.partial(fun, name=value)",
+    "jac": "derivatives are not used",
+    "constraints": "there are bounds only; return NaN where a point is not allowed",
+}
+"""Names that other libraries use, and what to use here. They are no aliases: the meanings differ in
+details, which a silent translation would hide."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -38,6 +59,8 @@ class Option:
         The range of a number.
     low_open, high_open : bool
         Whether the end itself is excluded.
+    advice : str
+        What to do instead of giving a value of a wrong type, for the message.
     choices : collection of str
         Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
     """
@@ -52,6 +75,7 @@ class Option:
     high: float | None = None
     low_open: bool = False
     high_open: bool = False
+    advice: str = ""
     choices: Collection[str] = field(default=(), hash=False)  # may be the keys of a registry
 
     @property
@@ -80,7 +104,8 @@ class Option:
         if self.kind is bool and isinstance(value, bool | np.bool_):
             return bool(value)
         if self.kind in (bool, str) or not is_real(value):
-            raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}")
+            advice = f"; {self.advice}" if self.advice else ""
+            raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}{advice}")
         number = float(value) if self.kind is float else _whole(value)
         if number is None or not self._inside(number):
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
@@ -94,6 +119,23 @@ class Option:
             self.high is None or number < self.high or (number == self.high and not self.high_open)
         )
         return above and below
+
+
+class OptionTable(tuple[Option, ...]):
+    """Options; shown as a table of names, defaults, what is allowed and what they do."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        width = max((len(option.name) for option in self), default=0)
+        lines = []
+        for option in self:
+            default = option.default_text or repr(option.default)
+            lines += [
+                f"{option.name:<{width}}  {option.text}",
+                f"{'':<{width}}  {option.allowed}; default: {default}",
+            ]
+        return "\n".join(lines)
 
 
 def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
@@ -110,7 +152,8 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
     options = {option.name: option for option in table}
     for name in given:
         if name not in options:
-            raise TypeError(f"{owner} has no option {name!r}{suggestion(name, options)}")
+            hint = f"; {FOREIGN[name]}" if name in FOREIGN else suggestion(name, options)
+            raise TypeError(f"{owner} has no option {name!r}{hint}")
     return {
         name: option.check(given[name]) if name in given else option.default
         for name, option in options.items()

@@ -74,12 +74,24 @@ class Result:
     starts: int
     failed: int
     time: float
-    history: dict[str, NDArray[np.float64]] = field(repr=False)
+    history: dict[str, NDArray[Any]] = field(repr=False)
     strategy: str = "mmes"
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     kernel: str = ""
     retried: int = 0
     reevaluated: dict[str, NDArray[np.float64]] | None = None
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the entries, so that ``dict(result)`` works."""
+        return tuple(f.name for f in fields(self))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.keys():
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
 
     def __str__(self) -> str:
         width = max(len(f.name) for f in fields(self))

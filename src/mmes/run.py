@@ -22,6 +22,7 @@ from mmes.errors import (
     RestartWarning,
     warn_user,
 )
+from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
@@ -58,6 +59,7 @@ class Run:
         strategy: str | type[AnyStrategy] = "mmes",
         callback: Any = None,
         progress: bool = False,
+        args: Any = (),
         catch: tuple[type[BaseException], ...] = (),
         workers: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -67,7 +69,8 @@ class Run:
         space = {"bounds": bounds, "scale": scale, "manifold": manifold}
         settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
         self._observers = Observers(watchers(callback, progress))
-        self._evaluator = make_evaluator(fun, workers, catch, settings.evaluation)
+        objective = with_arguments(fun, args)
+        self._evaluator = make_evaluator(objective, workers, catch, settings.evaluation)
         self._saver = Saver(checkpoint, settings.limits)
         if settings.limits["resume"] == "auto":
             state = self._saver.read() or state

@@ -76,7 +76,11 @@ def checked_start(
         sigma, sizes = checked_steps(sigma0, scale, n)
         return Start(point, sigma, box, sizes)
     if box is None or not finite or scale is not None:
-        raise ValueError("sigma0 is needed, unless finite bounds tell the size of the box")
+        raise ValueError(
+            "sigma0 is needed, unless finite bounds without a scale tell the size of the box; take "
+            "about a third of the distance from x0, along a typical variable, within which the "
+            "optimum is expected"
+        )
     sigma, sizes = size_of_box(*box)
     return Start(point, sigma, box, sizes)
 
@@ -183,9 +187,10 @@ def checked_scale(scale: Any, n: int) -> Vector | None:
 def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     """Return (lower, upper), one entry a variable each, or None if there are no bounds.
 
-    Taken are a tuple (lower, upper) of numbers or arrays, a list or array of n pairs (low, high)
-    where None stands for no bound, and an object with attributes `lb` and `ub` such as SciPy's
-    Bounds. Infinite entries mean no bound.
+    Taken are a tuple (lower, upper) of numbers or arrays, n pairs (low, high) where None stands for
+    no bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries
+    mean no bound. A tuple of two pairs for two variables is read as pairs, in SciPy's manner,
+    unless only (lower, upper) gives a box with some width.
 
     Parameters
     ----------
@@ -198,7 +203,7 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
         return None
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         bounds = (bounds.lb, bounds.ub)
-    if isinstance(bounds, tuple) and len(bounds) == 2:
+    if isinstance(bounds, tuple) and len(bounds) == 2 and not _two_pairs(bounds, n):
         sides = [_side(bounds[0], -np.inf), _side(bounds[1], np.inf)]
     else:
         try:
@@ -256,6 +261,24 @@ def checked_box(bounds: Any, n: int | None, who: str) -> tuple[Vector, Vector]:
     return lower, upper
 
 
+def _two_pairs(bounds: tuple[Any, Any], n: int | None) -> bool:
+    """Return whether a tuple that could be (lower, upper) is rather one pair per variable."""
+    listed = all(isinstance(side, list | tuple) and len(side) == 2 for side in bounds)
+    if not listed or n not in (None, 2):
+        return False
+    try:
+        first, second = ([_side(row[0], -np.inf), _side(row[1], np.inf)] for row in bounds)
+        across = [
+            (_side(low, -np.inf), _side(high, np.inf)) for low, high in zip(*bounds, strict=True)
+        ]
+    except TypeError:  # no numbers: the message comes later
+        return False
+    pairs_fit = all((low <= high).all() for low, high in (first, second))
+    pairs_wide = all((low < high).all() for low, high in (first, second))
+    sides_wide = all((low < high).all() for low, high in across)
+    return pairs_fit and (pairs_wide or not sides_wide)
+
+
 def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") -> None:
     """Raise ValueError if a start point lies outside the box."""
     outside = (x < lower) | (x > upper)
@@ -286,7 +309,7 @@ def checked_manifold(
 def _side(values: Any, missing: float) -> Vector:
     if values is None:
         values = missing
-    elif isinstance(values, list):
+    elif isinstance(values, list | tuple):
         values = [missing if value is None else value for value in values]
     # A copy: the user's own may change, and one that maps a checkpoint would keep the file.
     return np.array(_real_array(values, "bounds"), dtype=np.float64)

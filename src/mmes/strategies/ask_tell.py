@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
-from mmes.bookkeeping import OneAtATime, Pending, told_values
+from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told_values
 from mmes.boxes import BOXES, Box, Start
 from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
@@ -444,6 +444,17 @@ class AskTell:
                 continue
             if isinstance(value, int) and value > most:
                 raise ValueError(f"{option.name} is {value}, but the arrays are those of {most}")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n={self.dimension}, generation={self.generation}, "
+            f"evaluations={self.evaluations}, best_value={self.best_value:.6g}, "
+            f"sigma={self.sigma:.3g}, seed={self.seed})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pending = None if self._pending is None else self._pending.told()
+        return rebuilt, (type(self), self.state(), self._population is not None, pending)
 
     # Inner works
 
