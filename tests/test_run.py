@@ -133,7 +133,7 @@ def test_a_restart_that_does_not_fit_into_memory_ends_the_run(tmp_path, monkeypa
     monkeypatch.setattr(mmes.MMES, "__init__", init)
     with pytest.warns(RestartWarning, match="restart 2 does not fit into memory .1 TB is needed"):
         r = mmes.minimize(lambda x: 1.0, X0, 0.5, **options)
-    assert r.reason is StopReason.STAGNATED
+    assert r.reason is StopReason.FLAT
     assert r.starts == 2
     assert begun == [None, 18, 36]
     monkeypatch.undo()
