@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mmes import checkpoint as files
+from mmes.evaluate.arguments import with_arguments
 from mmes.manifolds import Manifold
 from mmes.observe import Progress
 from mmes.options import OptionTable
@@ -116,7 +117,7 @@ def minimize(
     """
     return _shared(
         workers,
-        fun,
+        with_arguments(fun, args),
         lambda: Run(
             fun,
             x0,
@@ -197,7 +198,7 @@ def resume(
     """
     return _shared(
         workers,
-        fun,
+        with_arguments(fun, args),
         lambda: resumed_run(
             path,
             fun,

@@ -105,7 +105,7 @@ def test_it_hears_of_every_generation_in_order() -> None:
 def test_it_follows_every_start_and_what_is_resumed(tmp_path) -> None:
     own = Listening()
     options = {"seed": 1, "stagnation_window": 3, "restarts": 2}
-    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 11}
+    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 30}
 
     class Flat(Objective):
         objective = staticmethod(lambda x: 1.0)
@@ -115,10 +115,11 @@ def test_it_follows_every_start_and_what_is_resumed(tmp_path) -> None:
     assert r.starts == 3
     assert sum(word == "follow" for word, _ in own.heard) == 3
     again = Listening(Flat)
-    mmes.resume(tmp_path / "run.mmes", None, workers=again, max_generations=12)
+    mmes.resume(tmp_path / "run.mmes", None, workers=again, restarts=3)
     assert again.heard[0] == ("follow", own.es.generation)
     assert 0 < own.es.generation < r.nit
-    assert again.heard[1][0] == "begin"
+    assert again.heard[1] == ("follow", 0)
+    assert again.heard[2][0] == "begin"
 
 
 def test_a_maker_of_evaluators_gets_the_task_and_the_options() -> None:
