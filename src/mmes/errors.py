@@ -83,7 +83,7 @@ class RestartWarning(MMESWarning):
 
 
 class FailedEvaluationWarning(MMESWarning):
-    """An evaluation gave NaN or failed; it ranks last. Said once a run."""
+    """An evaluation gave NaN or failed; it ranks last. Said once per run."""
 
 
 class ReplicaWarning(MMESWarning):

@@ -48,7 +48,7 @@ class History:
         self._seen += 1
 
     def table(self) -> NDArray[np.float64]:
-        """Return the lines kept, one a row, with the columns `COLUMNS`."""
+        """Return the lines kept, one per row, with the columns `COLUMNS`."""
         lines = list(self._lines)
         if self._last is not None and (not lines or lines[-1] != self._last):
             lines.append(self._last)

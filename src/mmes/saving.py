@@ -89,7 +89,7 @@ class Saver:
                 warn_user(
                     f"the checkpoint {self.path} cannot be written ({error}); the run goes on, "
                     "and tries again "
-                    "at every interval. This is said once a run",
+                    "at every interval. This is said once per run",
                     CheckpointWarning,
                 )
             written = False

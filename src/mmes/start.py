@@ -37,7 +37,7 @@ class Start:
     sigma0 : float
         The start mutation strength.
     box : tuple of ndarray or None
-        The bounds (lower, upper), one entry a variable each.
+        The bounds (lower, upper), one entry per variable each.
     scale : ndarray or None
         The typical size of each variable.
     """
@@ -113,7 +113,7 @@ def checked_point(x0: Any, name: str = "x0") -> Vector:
     array = _real_array(x0, name)
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must be one-dimensional, one entry a variable, not of shape {array.shape}"
+            f"{name} must be one-dimensional, one entry per variable, not of shape {array.shape}"
         )
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one variable is needed")
@@ -133,7 +133,7 @@ def checked_sigma(sigma0: Any) -> float:
     """Return the start mutation strength: a finite number above 0."""
     if not is_real(sigma0):
         kind = type(sigma0).__name__
-        hint = "; one size a variable goes into scale=" if hasattr(sigma0, "__len__") else ""
+        hint = "; one size per variable goes into scale=" if hasattr(sigma0, "__len__") else ""
         raise TypeError(f"sigma0 must be a finite number > 0, not {sigma0!r} (a {kind}){hint}")
     sigma = float(sigma0)
     if not (math.isfinite(sigma) and sigma > 0):
@@ -171,12 +171,12 @@ def checked_steps(sigma0: Any, scale: Any, n: int) -> tuple[float, Vector | None
 
 
 def checked_scale(scale: Any, n: int) -> Vector | None:
-    """Return one positive scale a variable, or None if none were given."""
+    """Return one positive scale per variable, or None if none were given."""
     if scale is None:
         return None
     array = np.array(_real_array(scale, "scale"), dtype=np.float64)
     if array.shape != (n,):
-        raise ValueError(f"scale must have one entry a variable, shape ({n},), not {array.shape}")
+        raise ValueError(f"scale must have one entry per variable, shape ({n},), not {array.shape}")
     bad = ~(np.isfinite(array) & (array > 0))
     if bad.any():
         at = int(bad.argmax())
@@ -185,7 +185,7 @@ def checked_scale(scale: Any, n: int) -> Vector | None:
 
 
 def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
-    """Return (lower, upper), one entry a variable each, or None if there are no bounds.
+    """Return (lower, upper), one entry per variable each, or None if there are no bounds.
 
     Taken are a tuple (lower, upper) of numbers or arrays, n pairs (low, high) where None stands for
     no bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries
@@ -226,7 +226,7 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     for side, word in zip(sides, ("lower", "upper"), strict=True):
         if side.ndim > 1 or (side.ndim == 1 and side.size != n):
             raise ValueError(
-                f"the {word} bounds must be one number or {n} of them, one a variable, "
+                f"the {word} bounds must be one number or {n} of them, one per variable, "
                 f"not of shape {side.shape}"
             )
     lower, upper = (np.ascontiguousarray(np.broadcast_to(side, (n,))) for side in sides)

@@ -55,7 +55,7 @@ def as_value(answer: Any) -> float:
     array = _as_array(answer, "one real number")
     if array.size != 1:
         raise ValueError(
-            "the objective must return one real number a point, "
+            "the objective must return one real number per point, "
             f"but returned an array of shape {array.shape}"
         )
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])

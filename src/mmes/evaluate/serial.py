@@ -50,7 +50,7 @@ class SerialEvaluator(Evaluator):
 
 
 class VectorizedEvaluator(Evaluator):
-    """Calls the objective once a generation, on all its rows.
+    """Calls the objective once per generation, on all its rows.
 
     Parameters
     ----------
