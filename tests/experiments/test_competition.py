@@ -143,11 +143,16 @@ class TestStandings:
         ranked = dict(medians.footers)["average rank (ours, 2 rows)"]
         assert ranked == {"MMES": "1.50", "two": "1.50"}
         totals = dict(tables["points"].footers)
-        assert totals["total after 3e6 (2 functions)"] == {"MMES": "43", "two": "43"}
+        assert totals["total after 3e6 (over 2 of 2)"] == {"MMES": "43", "two": "43"}
         assert totals["total of all checkpoints"] == {"MMES": "86", "two": "86"}
         field = tables["points-quoted"].lines[0].cells
         assert field["MOS (quoted)"].ours == 25.0
         assert sum(cell.ours or 0.0 for cell in field.values()) == 98.0  # the first eight places
+        ratios = tables["quoted-ratios"]
+        assert ratios.columns == ("MMES",)
+        assert ratios.lines[0].cells["MMES"].ours == pytest.approx(2e5 / 10500.0)
+        assert dict(ratios.footers)["worse by more"] == {"MMES": "1 of 2"}
+        assert dict(ratios.footers)["better by more"] == {"MMES": "1 of 2"}
         text = runs_as_csv(runs, results, marks)
         rows = list(csv.DictReader(text.splitlines()))
         assert len(rows) == len(runs)
@@ -164,9 +169,9 @@ def test_the_command_goes_on_and_takes_others_in(tmp_path, capsys, monkeypatch):
     given = ["compete", "lsgo2010", "--function", "f1", "--budget", "200", "--checkpoints", "1e2",
              "--out", str(tmp_path), "--workers", "1", "--no-report"]  # fmt: skip
     assert main([*given, "--seeds", "1"]) == 0
-    assert "1 runs made" in capsys.readouterr().out
+    assert "1 run made" in capsys.readouterr().out
     assert main([*given, "--seeds", "1-2", "--part", "2/2"]) == 0
-    assert "1 runs made;" in capsys.readouterr().out
+    assert "1 run made;" in capsys.readouterr().out
     assert main([*given, "--seeds", "2", "--strategy", "mmes,mixing=2"]) == 0
     text = capsys.readouterr().out
     assert "2 runs made" in text

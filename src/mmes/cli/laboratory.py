@@ -119,7 +119,7 @@ def tell(report: Report | None) -> None:
     """Print how many runs were made."""
     if report is None:
         return
-    parts = [f"{report.finished} runs made"]
+    parts = [f"{report.finished} run{'s' if report.finished != 1 else ''} made"]
     if report.skipped:
         parts.append(f"{report.skipped} were there")
     if report.failed:

@@ -24,6 +24,9 @@ QUOTED = {"lsgo2010": "cec2010", "lsgo2013": "cec2013"}
 QUOTED_BUDGET = 3_000_000
 """Evaluations after which the published medians were taken."""
 
+FOUND = 1e-8
+"""Values below this are printed as 0 in the literature."""
+
 Totals = dict[str, float]
 Footers = tuple[tuple[str, dict[str, str]], ...]
 
@@ -79,7 +82,7 @@ def standings(
     quoted = _quoted(suite, last)
     tables = [_medians(at[last], last, quoted), _points(at)]
     if quoted:
-        tables.append(_points_among_quoted(at[last], quoted))
+        tables += [_points_among_quoted(at[last], quoted), _ratios(at[last], quoted)]
     tables += [_medians(at[mark], mark, None) for mark in checkpoints[:-1]]
     tables += [_statistics(at[mark], mark) for mark in reversed(checkpoints)]
     return Findings(tuple(tables), tuple(_charts(suite, at[last])))
@@ -187,7 +190,12 @@ def _points(at: Mapping[int, Comparison]) -> Table:
     for mark, data in at.items():
         functions, total = _total(_median_values(data), columns)
         overall = {name: overall[name] + total[name] for name in columns}
-        footers.append((f"total after {count(mark)} ({functions} functions)", _texts(total)))
+        footers.append(
+            (
+                f"total after {count(mark)} (over {functions} of {len(at[last].places())})",
+                _texts(total),
+            )
+        )
     footers.append(("total of all checkpoints", _texts(overall)))
     title = f"Points of the competition after {count(last)} evaluations"
     return _points_table("points", title, _median_values(at[last]), tuple(footers))
@@ -201,8 +209,41 @@ def _points_among_quoted(data: Comparison, quoted: paper.PublishedTable) -> Tabl
         rows[place] = {**ours, **{a: value for a, value in theirs.items() if value is not None}}
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     functions, total = _total(rows, columns)
-    footers = ((f"total ({functions} functions)", _texts(total)),)
+    footers = ((f"total (over {functions} of {len(rows)})", _texts(total)),)
     return _points_table("points-quoted", "Points among the quoted medians", rows, footers)
+
+
+def _ratios(data: Comparison, quoted: paper.PublishedTable) -> Table:
+    """Return our medians over those quoted for the same algorithm, and how many agree."""
+    columns = [name for name in data.columns() if name in quoted.algorithms]
+    lines: list[Line] = []
+    for place, ours in _median_values(data).items():
+        cells: dict[str, Cell] = {}
+        for name in columns:
+            theirs = quoted.cells[*place, name].median
+            both = name in ours and theirs is not None
+            # What is below the threshold counts as found, in the paper as here.
+            ratio = max(ours[name], FOUND) / max(theirs or 0.0, FOUND) if both else None
+            cells[name] = Cell(ours=ratio)
+        lines.append(Line(place[0], cells))
+    found = {c: [x for line in lines if (x := line.cells[c].ours) is not None] for c in columns}
+    kinds: dict[str, Callable[[float], bool]] = {
+        "within a factor 2": lambda x: 0.5 <= x <= 2.0,
+        "better by more": lambda x: x < 0.5,
+        "worse by more": lambda x: x > 2.0,
+    }
+    footers = tuple(
+        (kind, {c: f"{sum(map(is_so, xs))} of {len(xs)}" for c, xs in found.items()})
+        for kind, is_so in kinds.items()
+    )
+    return Table(
+        "quoted-ratios",
+        "Our medians over the quoted ones",
+        f"median of ours / quoted median of the same algorithm; values below {FOUND:g} count as so",
+        tuple(columns),
+        tuple(lines),
+        footers,
+    )
 
 
 def _texts(totals: Totals) -> dict[str, str]:
