@@ -16,6 +16,7 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from attacks import files, objectives, processes
@@ -35,6 +36,9 @@ ATTACKS: dict[str, tuple[Callable[[Tally, random.Random], None], float]] = {
 _PR_SET_CHILD_SUBREAPER = 36
 
 
+PROGRESS_SECONDS = 60.0
+
+
 def main() -> int:
     """Attack, print the table, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -52,7 +56,11 @@ def main() -> int:
     spent = dict.fromkeys(chosen, 0.0)
     began, turn = time.monotonic(), 0
     print(f"seed {seed}", flush=True)
+    told = began
     while time.monotonic() - began < arguments.seconds:
+        if time.monotonic() - told > PROGRESS_SECONDS:
+            told = time.monotonic()
+            print(f"after {(told - began) / 60:.0f} minutes: {_sums(tally)}", flush=True)
         # The one that lags most behind its share.
         name = min(chosen, key=lambda one: spent[one] / ATTACKS[one][1])
         start = time.monotonic()
@@ -63,10 +71,19 @@ def main() -> int:
         turn += 1
     minutes = (time.monotonic() - began) / 60
     print(f"\n{turn} attacks in {minutes:.0f} minutes, seed {seed}\n\n{tally.table()}")
+    print(f"\n{_sums(tally)}")
     for story in tally.stories:
         print(f"\n{story}")
     print(f"\n{'FAILED' if tally.stories else 'survived'}")
     return 1 if tally.stories else 0
+
+
+def _sums(tally: Tally) -> str:
+    sums: Counter[str] = Counter()
+    for kind, count in tally.injected.items():
+        sums[kind.split(":")[0]] += count
+    words = ", ".join(f"{count:,} {kind}" for kind, count in sorted(sums.items()))
+    return f"{words}; {len(tally.stories)} failures"
 
 
 if __name__ == "__main__":

@@ -241,6 +241,13 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
         far = side > LARGEST
         if far.any():
             raise ValueError(f"{word} bound {int(far.argmax())} is beyond ±{LARGEST:g}")
+    narrow = (lower < upper) & (upper - lower < SMALLEST_STEP)
+    if narrow.any():
+        at = int(narrow.argmax())
+        raise ValueError(
+            f"bounds must be equal or at least {SMALLEST_STEP:g} apart, but variable {at} has "
+            f"[{lower[at]}, {upper[at]}]"
+        )
     # A bound that no candidate can reach is none.
     return np.where(lower < -LARGEST, -np.inf, lower), np.where(upper > LARGEST, np.inf, upper)
 

@@ -62,7 +62,7 @@ def test_row09_a_signal_ends_the_run_with_a_checkpoint(
     same(resumed, mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=500))
 
 
-def test_row09_workers_end_when_the_process_is_killed(script):
+def test_row34_workers_end_when_the_process_is_killed(script):
     process = script(SLEEPER.format(workers=2))
     assert process.stdout.readline() == "1\n"
     children = psutil.Process(process.pid).children(recursive=True)
@@ -118,7 +118,7 @@ def test_row09_a_second_signal_does_not_wait():
         pytest.fail("it should have been raised")
 
 
-def test_row09_inside_an_evaluator_with_locks_a_signal_waits_for_the_next_check():
+def test_row30_inside_an_evaluator_with_locks_a_signal_waits_for_the_next_check():
     reached = []
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.guarded():
         signal.raise_signal(signal.SIGINT)
@@ -133,12 +133,12 @@ def test_row09_inside_an_evaluator_with_locks_a_signal_waits_for_the_next_check(
         pytest.fail("it should have been raised")
 
 
-def test_row09_a_signal_after_the_last_look_is_raised_at_the_end():
+def test_row30_a_signal_after_the_last_look_is_raised_at_the_end():
     with pytest.raises(mmes.errors.Terminated), Interrupts():
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_row09_a_signal_that_the_objective_swallows_is_raised_again(tmp_path):
+def test_row30_a_signal_that_the_objective_swallows_is_raised_again(tmp_path):
     interrupting = hostile.Interrupts(str(tmp_path), at=(33,))
 
     def swallows(x):
@@ -152,7 +152,7 @@ def test_row09_a_signal_that_the_objective_swallows_is_raised_again(tmp_path):
     assert caught.value.result.nit == 3
 
 
-def test_row09_a_signal_while_the_result_is_made_is_not_lost(monkeypatch):
+def test_row30_a_signal_while_the_result_is_made_is_not_lost(monkeypatch):
     run = mmes.Run(hostile.sphere, *START, seed=5, max_evaluations=100)
     made, sent = run._result, []
 
@@ -199,7 +199,7 @@ IN_AN_EXECUTOR = """
     """
 
 
-def test_row09_ctrl_c_while_waiting_for_threads_leaves_no_lock_behind(script):
+def test_row30_ctrl_c_while_waiting_for_threads_leaves_no_lock_behind(script):
     process = script(IN_AN_EXECUTOR)
     out, errors = process.communicate(timeout=30)
     assert out == "interrupted INTERRUPTED\nclosed\n", errors

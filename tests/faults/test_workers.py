@@ -83,7 +83,7 @@ def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
-def test_row07_only_the_candidate_that_breaks_the_executor_is_charged(tmp_path):
+def test_row35_only_the_candidate_that_breaks_the_executor_is_charged(tmp_path):
     reference = mmes.MMES(*START, seed=5).ask()
     objective = Poison(reference[3])
     with pytest.raises(mmes.EvaluationError, match=r"lost candidate 3 of generation 0") as caught:
@@ -109,7 +109,7 @@ class Poison:
 
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
-def test_row07_only_the_candidate_that_kills_the_worker_is_charged():
+def test_row35_only_the_candidate_that_kills_the_worker_is_charged():
     objective = Poison(mmes.MMES(*START, seed=5).ask()[3])
     result = mmes.minimize(
         objective, *START, seed=5, workers=2, chunk_size=4, retries=0, lost="fail",
@@ -119,7 +119,7 @@ def test_row07_only_the_candidate_that_kills_the_worker_is_charged():
     assert result.retried == 4  # its batch, one by one
 
 
-def test_row07_a_killed_fork_server_is_replaced(tmp_path, same):
+def test_row34_a_killed_fork_server_is_replaced(tmp_path, same):
     objective = KillsTheForkServer(str(tmp_path), at=(20, 60, 61))
     result = mmes.minimize(objective, *START, seed=5, max_evaluations=200, workers=2)
     same(result, plain(max_evaluations=200))
@@ -320,7 +320,7 @@ def test_row17_a_hang_that_repeats_raises(tmp_path):
         mmes.minimize(objective, *START, workers=2, evaluation_timeout=0.3, retries=1)
 
 
-def test_row17_the_limit_is_for_one_evaluation_of_a_batch(tmp_path):
+def test_row33_the_limit_is_for_one_evaluation_of_a_batch(tmp_path):
     options = {"seed": 5, "workers": 2, "evaluation_timeout": 1.0, "chunk_size": 8, "retries": 0}
     result = mmes.minimize(takes_a_while, *START, max_evaluations=16, **options)
     assert result.nfev == 16
@@ -334,14 +334,14 @@ def takes_a_while(x):
     return hostile.sphere(x)
 
 
-def test_row17_a_worker_that_never_gets_ready_is_killed(monkeypatch):
+def test_row33_a_worker_that_never_gets_ready_is_killed(monkeypatch):
     monkeypatch.setattr(processes, "_START_SECONDS", 1.0)
     with pytest.raises(mmes.EvaluationError, match=r"took longer than 1 s before they were ready"):
         mmes.minimize(hostile.SlowToLoad(), *START, workers=1, evaluation_timeout=0.5)
 
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
-def test_row17_a_stopped_worker_cannot_keep_the_run_from_sending(monkeypatch, same):
+def test_row33_a_stopped_worker_cannot_keep_the_run_from_sending(monkeypatch, same):
     """Candidates larger than a pipe holds, without shared memory: the run waits with a limit."""
     monkeypatch.setattr(processes, "Slots", no_memory)
     start = (np.ones(60_000), 0.5)
@@ -368,7 +368,7 @@ def no_memory(*_):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl")
 @pytest.mark.parametrize("how", ["stopped", "holding the lock"])
-def test_row09_a_stuck_worker_ends_with_the_killed_process(script, tmp_path, how):
+def test_row34_a_stuck_worker_ends_with_the_killed_process(script, tmp_path, how):
     process = script(
         """
         import numpy as np, mmes

@@ -98,7 +98,7 @@ def kills(tally: Tally, rng: random.Random) -> None:
                 tally.fail(kind, "hangs" if line is None else "other", f"no generation: {story}")
                 return
             # First what it started, one after the other; then the run itself.
-            for _ in range(rng.randint(0, 6) if way in ("workers", "pool") else 0):
+            for _ in range(rng.randint(0, 20) if way in ("workers", "pool", "replicas") else 0):
                 time.sleep(rng.uniform(0.02, 0.15))
                 below = children_of(script.process.pid)
                 if below:

@@ -73,5 +73,11 @@ class Box:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Return the box that `arrays` was taken from."""
-        return cls(*(np.array(arrays[field.name], dtype=np.float64) for field in fields(cls)))
+        """Return the box that `arrays` was taken from; ValueError if they are none of a box."""
+        made = {f.name: np.array(arrays[f.name], dtype=np.float64) for f in fields(cls)}
+        for name, array in made.items():
+            side = name in ("lower", "upper")
+            good = ~np.isnan(array) if side else np.isfinite(array) & (array >= 0)
+            if array.shape != made["lower"].shape or not good.all():
+                raise ValueError(f"{name} is no array of a box")
+        return cls(**made)

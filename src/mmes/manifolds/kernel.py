@@ -14,6 +14,21 @@ from mmes.kernels.host import HostVectors
 from mmes.kernels.protocol import Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.manifolds.protocol import Array, Manifold
 
+# Numbers of a block of points that are projected and retracted together.
+_BLOCK = 2**18
+# Vectors that the linear algebra of one point takes for itself.
+_TEMPORARY = 12
+
+
+def rows_at_a_time(n: int) -> int:
+    """Return how many points of n entries are treated together."""
+    return max(_BLOCK // n, 1)
+
+
+def planned_bytes(population_size: int, n: int) -> int:
+    """Return the memory that a generation takes besides that of a flat search."""
+    return 8 * n * (population_size + _TEMPORARY * min(rows_at_a_time(n), population_size))
+
 
 class ManifoldKernel(HostVectors):
     """A `Kernel` whose vectors are points and tangents of a manifold.
@@ -56,19 +71,25 @@ class ManifoldKernel(HostVectors):
         if call.box is not None:
             raise ValueError(f"bounds cannot be combined with {self.manifold}")
         count, n = call.population.shape
-        steps = self.population(count, n)
-        self.inner.sample(call._replace(population=steps, mean=self.vector(n)))
-        point = self._shaped(call.mean)
-        self._tangents = self.manifold.proj(point, self._shaped(steps))
-        self._shaped(call.population)[:] = self.manifold.retract(point, self._tangents)
+        if self._tangents.shape[0] != count:
+            self._tangents = np.empty((count, *self.manifold.shape))
+        flat = self._tangents.reshape(count, n)
+        self.inner.sample(call._replace(population=flat, mean=self.vector(n)))
+        point, images = self._shaped(call.mean), self._shaped(call.population)
+        # A few rows at a time: projections and retractions need several times their memory.
+        rows = rows_at_a_time(n)
+        for first in range(0, count, rows):
+            part = self._tangents[first : first + rows]
+            part[:] = self.manifold.proj(point, part)
+            images[first : first + rows] = self.manifold.retract(point, part)
 
     def recombine(self, call: RecombineCall) -> None:
         """Move the mean along the weighted tangents of the parents, and the path with it."""
         path, mean = self._shaped(call.path), self._shaped(call.mean)
         old = mean.copy()
-        chosen = self._tangents[call.parents]
-        weights = call.weights.reshape(-1, *(1,) * (chosen.ndim - 1))
-        step = np.add.reduce(weights * chosen, axis=0)
+        step = np.zeros(self.manifold.shape)
+        for parent, weight in zip(call.parents, call.weights, strict=True):
+            step += weight * self._tangents[parent]
         new = self.manifold.retract_mean(old, step)
         path[:] = self.manifold.transport(old, new, call.decay * path + call.gain * step)
         mean[:] = new

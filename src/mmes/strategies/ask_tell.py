@@ -15,7 +15,7 @@ from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
 from mmes.manifolds import Manifold, manifold_from
-from mmes.manifolds.kernel import ManifoldKernel
+from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.start import (
@@ -91,9 +91,9 @@ class AskTell:
         sigma = checked_sigma(sigma0)
         n = claimed_size(x0)
         self._bounded = bounds is not None
+        self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         planned, self.planned_bytes = self._planned(chosen, n)
         chosen |= planned
-        self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
         self._shape = point.shape
         start = point.ravel()
@@ -150,9 +150,11 @@ class AskTell:
         """Return the algorithm's own options, reduced to the memory there is, and the bytes."""
         usable = int(memory.available_bytes() * memory.USABLE_SHARE)
         own = {option.name: options[option.name] for option in self.search_type.options}
-        images = 0
+        images, size = 0, own["population_size"] or default_population_size(n)
         if self._bounded and BOXES[options["bounds_handling"]].apart:
-            images = 8 * n * (own["population_size"] or default_population_size(n))
+            images = 8 * n * size
+        elif self.manifold is not None:
+            images = planned_bytes(size, n)
         planned, needed = self.search_type.planned(n, own, usable - images)
         return planned, needed + images
 

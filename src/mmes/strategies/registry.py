@@ -91,8 +91,8 @@ def get_strategy(strategy: Any) -> type[AnyStrategy]:
 def named_strategy(strategy: Any) -> type[AnyStrategy]:
     """Return the strategy of a name; never runs code of the user's.
 
-    Upper and lower case and hyphens are not distinguished, and a trailing "-es" may be there or
-    not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+    Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" may be
+    there or not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
     """
     if not isinstance(strategy, str):
         raise TypeError(
