@@ -58,6 +58,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "remove_config_comments": True,
+    "capture_repr": (),  # what is printed is shown, what merely comes back is not
     "plot_gallery": True,
     "matplotlib_animations": False,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,7 @@ def test_other_options_reach_minimize(tmp_path: Any) -> None:
 
 def test_within_basinhopping() -> None:
     arguments = {"method": mmes_method, "options": {"sigma0": 0.5, "maxfev": 200, "seed": 1}}
-    r = optimize.basinhopping(sphere, X0, niter=2, minimizer_kwargs=arguments, rng=1)
+    seeded = "rng" if "rng" in inspect.signature(optimize.basinhopping).parameters else "seed"
+    r = optimize.basinhopping(sphere, X0, niter=2, minimizer_kwargs=arguments, **{seeded: 1})
     assert r.fun < sphere(X0)
     assert r.nfev == 600

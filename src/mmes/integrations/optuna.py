@@ -29,6 +29,7 @@ from mmes.integrations.missing import missing
 from mmes.randomness import fresh_seed
 from mmes.start import SIGMA_SHARE_OF_BOX
 from mmes.strategies import AnyStrategy, get_strategy
+from mmes.strategies.registry import automatic
 
 try:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -63,7 +64,8 @@ class MMESSampler(BaseSampler):
     sigma0 : float
         Start mutation strength, as a share of the ranges.
     strategy : str or class
-        The strategy; see `mmes.strategies`.
+        The strategy; see `mmes.strategies`. "auto" takes the one that suits the number of
+        parameters, as `mmes.minimize` does.
     independent_sampler : BaseSampler, optional
         Samples parameters that are not in the search space; by default at random.
     **options
@@ -74,6 +76,9 @@ class MMESSampler(BaseSampler):
     If every candidate of a generation is being evaluated and another trial is asked for, the
     candidate that has been running longest is repeated, and its first value counts. So a worker
     that died holds up nobody.
+
+    Workers on processors of different kinds need a strategy whose bits do not depend on them, such
+    as "mmes" or "adaptive"; CMA-ES uses the linear algebra of the machine.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class MMESSampler(BaseSampler):
         seed: int | None = None,
         x0: Mapping[str, float] | None = None,
         sigma0: float = SIGMA_SHARE_OF_BOX,
-        strategy: str | type[AnyStrategy] = "mmes",
+        strategy: str | type[AnyStrategy] = "auto",
         independent_sampler: BaseSampler | None = None,
         **options: Any,
     ):
@@ -95,7 +100,9 @@ class MMESSampler(BaseSampler):
         if unknown:
             raise ValueError(f"x0 names parameters that are not in search_space: {sorted(unknown)}")
         self._seed = seed
-        self._strategy = get_strategy(strategy)
+        self._strategy = (
+            automatic(len(self._searched))[0] if strategy == "auto" else get_strategy(strategy)
+        )
         self._start = np.array(
             [self._axes[name].unit((x0 or {}).get(name)) for name in self._searched]
         )
