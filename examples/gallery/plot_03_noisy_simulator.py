@@ -23,7 +23,7 @@ def true_cost(speeds):
 
 
 def simulated_cost(speeds):
-    """Return the cost as a simulation sees it: with an error of 5 % of a standard deviation."""
+    """Return the cost as a simulation sees it: with a standard error of 5 %."""
     exact = true_cost(speeds)
     return exact * (1 + 0.05 * dice.standard_normal(np.shape(exact)))
 
@@ -54,10 +54,7 @@ r = mmes.minimize(
     seed=1,
 )
 optimum = true_cost((RATES / 2) ** (1 / 3))
-print(
-    f"observed at best {r.best_seen if hasattr(r, 'best_seen') else r.fun:.2f}, "
-    f"which is below what is possible: {optimum:.2f}"
-)
+print(f"observed at best {watched[-1][1]:.2f}, below what is possible: {optimum:.2f}")
 print(f"true cost of the mean: {true_cost(r.mean):.2f}")
 
 # %%

@@ -51,7 +51,7 @@ def test_the_lines_of_the_documentation() -> None:
     sampler = MMESSampler({f"x{i}": FloatDistribution(-5, 5) for i in range(100)}, seed=1)
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: value(sampler.vector(trial)), n_trials=500, n_jobs=4)
-    assert study.best_value < 60
+    assert study.best_value < 0.7 * study.trials[0].value
     assert value(sampler.vector(study.best_trial, study)) == study.best_value
     assert study.best_params == {}
 
