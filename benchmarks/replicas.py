@@ -210,6 +210,8 @@ def inside(arguments):
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_DISABLE_IMPORT_WARNING": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray lets its workers give way to everyone else, which would compare the load of the day.
+        "RAY_worker_niceness": "0",
         "PYTHONWARNINGS": "ignore",
     }
     beside = Path(sys.executable).parent

@@ -60,6 +60,7 @@ class Ray:
             "num_gpus": gpus,
             "resources": dict(resources or {}),
             "scheduling_strategy": "SPREAD",
+            "enable_task_events": False,  # a record of every call would travel, too
         } | options
         self.address = address
         _imported()

@@ -30,6 +30,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -165,13 +166,12 @@ class Replica:
             return self._behind()
         numbers = digests.scalar_digest(es, self._last)
         vectors = digests.vector_digest(es) if check else None
-        index = [row for one, end in rows for row in range(one, end)]
-        values, seconds, repeated, error = self._evaluate(self._points(es, index), generation)
-        self._evaluation_seconds = seconds
-        return "done", values, seconds, repeated, numbers, vectors, error
+        done = self._evaluate(self._points(es, rows), generation)
+        self._evaluation_seconds = done[1]
+        return "done", *done[:3], numbers, vectors, done[3]
 
-    def _points(self, es: AskTell, index: list[int]) -> NDArray[np.float64]:
-        """Return the candidates to be evaluated here.
+    def _points(self, es: AskTell, rows: Rows) -> list[NDArray[np.float64]]:
+        """Return the candidates to be evaluated here, in parts that need no copying.
 
         Where evaluations take longer than sampling, the others, which may become parents, are
         sampled meanwhile.
@@ -179,13 +179,14 @@ class Replica:
         if self._sampled != es.generation:
             self._sampled = es.generation
             if self._evaluation_seconds > self._sampling_seconds:
-                own = es.ask(rows=index)
+                own = es.ask(rows=[row for one, end in rows for row in range(one, end)])
                 self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
                 self._sampling.start()
-                return own
+                return [own]
             self._sample(es)
         self._end_sampling()
-        return es.ask()[index]
+        points = es.ask()
+        return [points[one:end] for one, end in rows]
 
     def _sample(self, es: AskTell) -> None:
         began = time.perf_counter()
@@ -198,8 +199,8 @@ class Replica:
             self._sampling = None
 
     def _on_points(self, generation: int, points: NDArray[np.float64]) -> tuple[Any, ...]:
-        values, seconds, repeated, error = self._evaluate(np.array(points), generation)
-        return "done", values, seconds, repeated, None, None, error
+        done = self._evaluate([np.array(points)], generation)
+        return "done", *done[:3], None, None, done[3]
 
     def _behind(self) -> tuple[Any, ...]:
         return "behind", -1 if self._es is None else self._es.generation
@@ -219,17 +220,17 @@ class Replica:
         return es
 
     def _evaluate(
-        self, points: NDArray[np.float64], generation: int
+        self, parts: list[NDArray[np.float64]], generation: int
     ) -> tuple[bytes, float, int, Outcome | None]:
         """Return values as bytes, seconds, repeated evaluations and what failed, if any did."""
         self._on_prepare()
         assert self._task is not None
-        if not len(points):
-            return b"", 0.0, 0, None
+        parts = [part for part in parts if len(part)]
+        if self._evaluator is None and not (self._task.vectorized and len(parts) > 1):
+            return self._evaluate_here(self._task, parts)
+        points = np.concatenate(parts)
         if self._evaluator is None:
-            outcome = self._task(points)
-            failed = None if outcome.error is None else outcome
-            return np.array(outcome.values).tobytes(), outcome.seconds, 0, failed
+            return self._evaluate_here(self._task, [points])
         began, before = time.perf_counter(), self._evaluator.retried
         try:
             values = self._evaluator.evaluate(points, generation, lambda: True).tobytes()
@@ -238,6 +239,20 @@ class Replica:
             values, failed = b"", _outcome(error)
         seconds = time.perf_counter() - began
         return values, seconds, self._evaluator.retried - before, failed
+
+    @staticmethod
+    def _evaluate_here(
+        task: Task, parts: list[NDArray[np.float64]]
+    ) -> tuple[bytes, float, int, Outcome | None]:
+        values: list[float] = []
+        seconds = 0.0
+        for part in parts:
+            outcome = task(part)
+            values += outcome.values
+            seconds += outcome.seconds
+            if outcome.error is not None:
+                return b"", seconds, 0, replace(outcome, values=values)
+        return np.array(values).tobytes(), seconds, 0, None
 
 
 def _outcome(error: Exception) -> Outcome:

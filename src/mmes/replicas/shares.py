@@ -46,7 +46,8 @@ class Cutting:
         """
         half = -(-rows // 2)
         pairs = [(row, row + half) if row + half < rows else (row,) for row in range(half)]
-        if rows < 4 * self.parts:
+        if self.vectorized or rows < 4 * self.parts:
+            # One call wants its rows side by side.
             pairs = [(row,) for row in range(rows)]
         share = len(pairs) / self.parts
         if self.vectorized or self.seconds * rows / self.parts < _SHORT_SECONDS:
