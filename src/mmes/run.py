@@ -33,7 +33,7 @@ from mmes.run_settings import RunSettings, resumed_arguments
 from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
 from mmes.stopping import StopReason
-from mmes.strategies import AnyStrategy
+from mmes.strategies import AnyStrategy, AskTell
 
 
 class Run:
@@ -226,6 +226,11 @@ class Run:
 
     def _follow(self) -> None:
         with self._evaluator_at_work():
+            es = self._state.es
+            if isinstance(es, AskTell) and not self.generations and not self._state.start:
+                room = self._evaluator.room()
+                if room is not None and room[0] < es.planned_bytes:
+                    self._state.es = self._settings.smaller_optimizer(es, *room)
             self._evaluator.follow(self._state.es)
 
     def _restart(self) -> bool:

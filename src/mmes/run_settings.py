@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import CheckpointCorrupt, CheckpointError
+from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.manifolds import Manifold, manifold_from
+from mmes.memory import in_words
 from mmes.options import validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import restart_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
 from mmes.start import Start, checked_box, checked_manifold, checked_start
-from mmes.strategies import AnyStrategy, get_strategy, named_strategy
+from mmes.strategies import AnyStrategy, AskTell, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads")
@@ -120,6 +122,35 @@ class RunSettings:
             manifold=self.manifold,
             **options | {"seed": start_seed(self.seed, start)},
         )
+
+    def smaller_optimizer(self, es: AskTell, usable: int, machine: str) -> AnyStrategy:
+        """Return the first optimizer, its archive reduced to what fits elsewhere, with a warning.
+
+        Parameters
+        ----------
+        es : AskTell
+            The one that does not fit.
+        usable : int
+            The bytes it may take.
+        machine : str
+            Where that is.
+
+        Raises
+        ------
+        MemoryError
+            If no reduced archive fits.
+        """
+        own = {option.name: self.options[option.name] for option in es.search_type.options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReducedArchiveWarning)
+            planned, _ = es.search_type.planned(es.dimension, own, usable)
+        changed = {name: value for name, value in planned.items() if value != own[name]}
+        warn_user(
+            f"the machine with the least memory, {machine}, has {in_words(usable)} usable: "
+            f"{', '.join(f'{name} is reduced to {value}' for name, value in changed.items())}",
+            ReducedArchiveWarning,
+        )
+        return replace(self, options=self.options | changed).optimizer(0, 0)
 
     # What a checkpoint keeps of them
 

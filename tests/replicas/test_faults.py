@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.errors import ReplicaMismatch, ReplicaWarning
+from mmes.errors import ReducedArchiveWarning, ReplicaMismatch, ReplicaWarning
 from mmes.replicas import Local, digests
 from mmes.testing import hostile
 
@@ -149,8 +149,9 @@ def test_a_newcomer_reads_its_state_while_the_crew_goes_on():
         return answer
 
     def wait(futures, timeout):
-        now = crew.crew.roster.course.generation
-        return [f for f in futures if f not in held or now > 105]
+        course = crew.crew.roster.course
+        late = course is not None and course.generation > 105
+        return [f for f in futures if f not in held or late]
 
     def kill(progress):
         if progress.generation == 5:
@@ -219,7 +220,7 @@ def test_a_machine_that_would_walk_another_path_is_refused(monkeypatch):
         return answer
 
     crew.engine.call = call
-    with pytest.raises(ReplicaMismatch, match=r"probe is [0-9a-f]+ on .* and 0123 on a replica in"):
+    with pytest.raises(ReplicaMismatch, match=r"probe is [0-9a-f]+ on .* and 0123 on .*, process"):
         run(workers=crew)
 
 
@@ -237,7 +238,7 @@ def test_other_versions_are_told_and_another_mmes_is_refused():
         crew.engine.call = call
         return crew
 
-    with pytest.warns(ReplicaWarning, match=r"numpy is .* and 0.9 on a replica inside"):
+    with pytest.warns(ReplicaWarning, match=r"numpy is .* and 0.9 on .*, process"):
         equal(run(workers=changed(numpy="0.9")), run())
     with pytest.raises(ReplicaMismatch, match=r"mmes is .* and 9.9 on"):
         run(workers=changed(mmes="9.9"))
@@ -325,3 +326,24 @@ def test_an_objective_that_fails_says_where(tmp_path):
         run(hostile.Raises(str(tmp_path), at=(50,)), workers=Local(2))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "evaluated by the replica on" in "".join(caught.value.__notes__)
+
+
+def test_the_smallest_machine_decides_on_the_archive():
+    crew = Replicas(2, engine=Inside)
+    real_call, n = crew.engine.call, 3000
+    es = mmes.MMES(np.ones(n), 0.5)
+    # Two of them share the machine, which has room for an archive of half the size.
+    room = es.planned_bytes - 4 * n * es.parameters.archive_size // 2
+
+    def call(handle, message):
+        answer = real_call(handle, message)
+        if message[0] == "hello":
+            answer[0] = ("here", answer[0][1] | {"available bytes": int(2 * room / 0.8) + 1})
+        return answer
+
+    crew.engine.call = call
+    with pytest.warns(ReducedArchiveWarning, match=r"least memory, .*archive_size is reduced to"):
+        result = run(rosenbrock, n=n, workers=crew, max_generations=10)
+    m = result.options["archive_size"]
+    assert abs(m - es.parameters.archive_size // 2) <= 1
+    equal(result, run(rosenbrock, n=n, archive_size=m, max_generations=10))

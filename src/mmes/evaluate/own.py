@@ -40,6 +40,10 @@ class OwnEvaluator(Evaluator):
         """See `Evaluator.polls`."""
         return bool(getattr(self._inner, "polls", False))
 
+    def room(self) -> tuple[int, str] | None:
+        """See `Evaluator.room`."""
+        return self._call("room")
+
     def follow(self, es: Any) -> None:
         """See `Evaluator.follow`."""
         self._call("follow", es)
@@ -68,7 +72,6 @@ class OwnEvaluator(Evaluator):
         """See `Evaluator.close`."""
         self._inner.close()
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: Any) -> Any:
         method = getattr(self._inner, name, None)
-        if method is not None:
-            method(*arguments)
+        return None if method is None else method(*arguments)

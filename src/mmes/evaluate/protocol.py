@@ -27,6 +27,13 @@ class Evaluator(Protocol):
     half started; otherwise they are raised wherever the evaluator is at that moment.
     """
 
+    def room(self) -> tuple[int, str] | None:
+        """Return the bytes that an optimizer may take elsewhere, and where that is, if anywhere.
+
+        Asked before the first generation, where other machines hold the optimizer, too.
+        """
+        return None
+
     def follow(self, es: Any) -> None:
         """Take note of a new optimizer: at the start, after a restart, after resuming."""
 

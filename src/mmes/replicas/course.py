@@ -66,7 +66,8 @@ class Course:
     """
 
     def __init__(self, es: AskTell, run: int):
-        if not es.search_type.replicable:
+        # A competitor of another kind has no search that says so.
+        if not getattr(getattr(es, "search_type", None), "replicable", False):
             able = ", ".join(n for n, kind in STRATEGIES.items() if kind.search_type.replicable)
             raise ValueError(
                 f"the strategy {es.name!r} does not give the same bits on every machine, so that "

@@ -76,6 +76,11 @@ class Crew(Evaluator):
         """See `Evaluator.polls`: yes, but not while the crew gathers, which may take long."""
         return self.roster.underway
 
+    def room(self) -> tuple[int, str] | None:
+        """See `Evaluator.room`: that of the machine with the least; replicas on one share it."""
+        self.roster.assemble()
+        return self.roster.room()
+
     def follow(self, es: AskTell) -> None:
         """Let the replicas follow an optimizer from now on; returns when they hold its state."""
         self._round = None

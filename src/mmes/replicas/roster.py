@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.memory import USABLE_SHARE
 from mmes.replicas import digests
 from mmes.replicas.course import Course
 from mmes.replicas.engine import Engine, Terms
@@ -41,8 +42,8 @@ class Member:
         What is still to be said before it can work: yields messages, takes answers.
     greeted : bool
         Whether it has answered at all.
-    place : str
-        The machine and process it said it is on.
+    place, host, available : str, str, int
+        The process and the machine it said it is on, and the bytes that were free there.
     run, generation : int
         The run it follows, and where it stands once it has read what was sent.
     pinned : bool
@@ -57,6 +58,8 @@ class Member:
     conversation: Conversation | None = None
     greeted: bool = False
     place: str = ""
+    host: str = ""
+    available: int = 0
     run: int = -1
     generation: int = -1
     pinned: bool = False
@@ -111,7 +114,7 @@ class Roster:
         self._count = terms.count
         self._hired = 0
         self.underway = False
-        """Whether the crew has gathered."""
+        """Whether the crew has gathered and follows a run."""
         self._failed_starts = 0
         self._last_failure = ""
         self._next_look = -math.inf
@@ -133,6 +136,7 @@ class Roster:
         for member in self.ready:
             self._converse(member, self._joining_run(member))
         self.assemble()
+        self.underway = True
 
     def assemble(self) -> None:
         """Start replicas, and wait until all are ready, or enough of them after a while."""
@@ -149,7 +153,15 @@ class Roster:
                 break
             self.hire()
             self.turn(_TURN_SECONDS)
-        self.underway = True
+
+    def room(self) -> tuple[int, str] | None:
+        """Return the usable bytes of the machine with the least, and its name."""
+        hosts = [member.host for member in self.ready]
+        shares = [(m.available // hosts.count(m.host), self.place(m)) for m in self.ready]
+        if not shares:
+            return None
+        least, place = min(shares)
+        return int(least * USABLE_SHARE), place
 
     def close(self) -> None:
         """End all replicas, whatever they are doing."""
@@ -343,7 +355,8 @@ class Roster:
 
     def _joining(self, member: Member) -> Conversation:
         _, found = yield ("hello",)
-        member.place = f"{found['host']}, process {found['process']}"
+        member.host, member.available = found["host"], found["available bytes"]
+        member.place = f"{member.host}, process {found['process']}"
         self._compare(member, digests.machine(), found)
         yield ("prepare",)
         yield from self._joining_run(member)
