@@ -239,6 +239,21 @@ def test_differential_grouping_sees_first_neighbours_in_a_chain() -> None:
     assert [group.tolist() for group in chain.groups] == [[0, 1], [2, 3], [4, 5]]
 
 
+def test_rounding_of_large_values_is_no_interaction() -> None:
+    """A sum of squares of size 1e16 rounds to 2; the groups are not there."""
+    box = (np.full(40, -3.0), np.full(40, 5.0))
+
+    def function(points: np.ndarray) -> np.ndarray:
+        return (1e12 + (points + np.linspace(0.1, 0.9, 40)) ** 3).sum(axis=1) * 1e2
+
+    published = differential_grouping(function, box, vectorized=True)
+    assert published.separable.size < 40
+    careful = differential_grouping(function, box, rounding=1e-14, vectorized=True)
+    assert careful.separable.size == 40
+    kept = differential_grouping(products, (np.full(8, -3.0), 5.0), rounding=1e-14, vectorized=True)
+    assert [group.tolist() for group in kept.groups] == [[0, 3, 5], [1, 7]]
+
+
 def test_differential_grouping_needs_a_box() -> None:
     with pytest.raises(ValueError, match="searches a box"):
         differential_grouping(lambda x: 0.0, None)

@@ -63,6 +63,8 @@ def test_points_kept_by_the_caller_do_not_change_and_are_read_only(name: str) ->
     while es.evaluations < 1500:
         points = es.ask()
         assert not points.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            points.flags.writeable = True
         assert es.ask() is points or np.array_equal(es.ask(), points)
         kept.append((points, points.copy()))
         es.tell(rastrigin(points))

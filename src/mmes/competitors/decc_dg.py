@@ -29,6 +29,13 @@ class DECCDG(Competitor):
             low=0,
         ),
         Option(
+            "rounding",
+            float,
+            "Share of the largest value that a difference must exceed too; 0 as published.",
+            default=0.0,
+            low=0,
+        ),
+        Option(
             "group_generations",
             int,
             "Generations of SaNSDE per group and visit.",
@@ -40,7 +47,9 @@ class DECCDG(Competitor):
     def search(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         options, steps = self.options, count()
-        grouping = yield from group_by_differences(setting.lower, setting.upper, options["epsilon"])
+        grouping = yield from group_by_differences(
+            setting.lower, setting.upper, options["epsilon"], options["rounding"]
+        )
         population = setting.first_population(options["population_size"])
         values = yield population
         best = Incumbent.of(population, values)

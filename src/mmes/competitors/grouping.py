@@ -49,7 +49,12 @@ class Grouping:
 
 
 def differential_grouping(
-    fun: Callable[[Any], Any], bounds: Any, *, epsilon: float = 1e-3, vectorized: bool = False
+    fun: Callable[[Any], Any],
+    bounds: Any,
+    *,
+    epsilon: float = 1e-3,
+    rounding: float = 0.0,
+    vectorized: bool = False,
 ) -> Grouping:
     """Find which variables of a function interact (Omidvar, Li, Mei, Yao 2014).
 
@@ -65,7 +70,11 @@ def differential_grouping(
         variable.
     epsilon : float
         The threshold, an absolute difference of function values. It does not scale with the
-        function: rounding of large values looks like an interaction, and a weak one is overlooked.
+        function: a weak interaction is overlooked.
+    rounding : float
+        A difference must also exceed this share of the largest of the four values it is made of.
+        With 0, as published, the rounding of large values looks like an interaction; 1e-14 tells
+        the two apart.
     vectorized : bool
         Whether `fun` takes a (k, n) array and returns k values.
 
@@ -91,10 +100,12 @@ def differential_grouping(
         )
         return np.where(np.isnan(found), WORST, np.clip(found, -WORST, WORST))
 
-    return told(group_by_differences(lower, upper, epsilon), values)
+    return told(group_by_differences(lower, upper, epsilon, rounding), values)
 
 
-def group_by_differences(lower: Vector, upper: Vector, epsilon: float) -> Asking[Grouping]:
+def group_by_differences(
+    lower: Vector, upper: Vector, epsilon: float, rounding: float = 0.0
+) -> Asking[Grouping]:
     """Differential grouping as a search that asks for values; see `differential_grouping`."""
     left = np.arange(lower.size)
     middle = 0.5 * lower + 0.5 * upper
@@ -107,7 +118,7 @@ def group_by_differences(lower: Vector, upper: Vector, epsilon: float) -> Asking
         base[1, first] = upper[first]
         values = yield base
         evaluations += 2
-        effect = values[0] - values[1]
+        effect, size = values[0] - values[1], np.abs(values).max()
         interacts = np.zeros(left.size, dtype=bool)
         for begin in range(0, left.size, ROWS // 2):
             others = left[begin : begin + ROWS // 2]
@@ -115,8 +126,11 @@ def group_by_differences(lower: Vector, upper: Vector, epsilon: float) -> Asking
             pairs[np.arange(others.size), :, others] = middle[others, None]
             values = yield pairs.reshape(-1, lower.size)
             evaluations += values.size
-            changed = values[0::2] - values[1::2]
-            interacts[begin : begin + others.size] = np.abs(effect - changed) > epsilon
+            values = values.reshape(-1, 2)
+            changed = values[:, 0] - values[:, 1]
+            sizes = np.maximum(np.abs(values).max(axis=1), size)
+            threshold = np.maximum(epsilon, rounding * sizes)
+            interacts[begin : begin + others.size] = np.abs(effect - changed) > threshold
         if interacts.any():
             groups.append(np.concatenate([[first], left[interacts]]))
         else:

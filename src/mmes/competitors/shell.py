@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,8 +20,12 @@ from mmes.randomness import fresh_seed
 from mmes.start import checked_box, checked_inside, checked_manifold, checked_point
 from mmes.stopping import StopReason
 
+_COMMON = {option.name: option for option in COMMON_OPTIONS}
 SHARED_OPTIONS = (
-    *(option for option in COMMON_OPTIONS if option.name in ("seed", "kernel", "threads")),
+    _COMMON["seed"],
+    # Their populations lie in the host's memory.
+    replace(_COMMON["kernel"], choices=("auto", "native", "reference")),
+    _COMMON["threads"],
     Option(
         "stagnation_window",
         int,
@@ -105,7 +110,7 @@ class Competitor:
         self._alone = OneAtATime()
         self._pending: Pending | None = None
         self._asking = self.search(self._setting)
-        self._points: Vector = _read_only(next(self._asking))
+        self._points: Vector = self._shown(next(self._asking))
 
     def search(self, setting: Setting) -> Asking[None]:
         """Return the algorithm: a generator that yields points and is sent their values."""
@@ -151,7 +156,7 @@ class Competitor:
     @property
     def best_x(self) -> Vector:
         """The point of the best value told so far (the start point before the first), read-only."""
-        return _read_only(self._with_pending()[1])
+        return self._shown(self._with_pending()[1])
 
     # Ask and tell
 
@@ -293,6 +298,10 @@ class Competitor:
 
     # Inner works
 
+    def _shown(self, points: Vector) -> Vector:
+        """Return points as users see them: they cannot be made writable."""
+        return self.kernel.shown(points, points.shape)
+
     def _complete(self, values: Vector) -> None:
         if values.size == 1:
             values = self._complete_one(float(values[0]))
@@ -300,7 +309,7 @@ class Competitor:
             values = self._complete_many(values)
         self.generation += 1
         self._pending = None
-        self._points = _read_only(self._asking.send(values))
+        self._points = self._shown(self._asking.send(values))
 
     def _complete_many(self, values: Vector) -> Vector:
         """Take note of the values; return them as the search sees them, all finite."""
@@ -344,9 +353,3 @@ class Competitor:
             if values[best] < self._best_value:
                 return float(values[best]), self._points[best].copy()
         return self._best_value, self._best_x
-
-
-def _read_only(array: Vector) -> Vector:
-    view = array.view()
-    view.flags.writeable = False
-    return view
