@@ -88,7 +88,9 @@ def test_footers_by_hand(data):
 
 def test_a_table_explains_only_the_marks_it_has():
     plain = comparison({(A, CIGAR): [1, 2, 3]})
-    text = formats.to_text(compare(plain, Heading("t", "T", "q")))
+    printed = {("Cigar", 10, "MMES"): Published(7.0, None, "best")}
+    text = formats.to_text(compare(plain, Heading("t", "T", "q"), published=printed))
+    assert "7" in text
     assert "best of the row" not in text
     assert "significantly" not in text
 

@@ -16,7 +16,7 @@ LATEX_MARKS = {Mark.BETTER: r"$^\bullet$", Mark.WORSE: r"$^\circ$", Mark.SAME: r
 LATEX_SHADES = {"best": "0.75", "second": "0.90"}
 
 
-def legend(table: Table, best: str, second: str) -> list[str]:
+def legend(table: Table, best: str, second: str, of_paper: bool = False) -> list[str]:
     """Return the sentences that explain the shading and the marks, as far as the table has them.
 
     Parameters
@@ -25,10 +25,12 @@ def legend(table: Table, best: str, second: str) -> list[str]:
         The table.
     best, second : str
         How the best and the second best value of a row are shown.
+    of_paper : bool
+        Whether the best published values are shown so as well.
     """
     cells = [cell for line in table.lines for cell in line.cells.values()]
     sentences: list[str] = []
-    if any(cell.shade or cell.paper_shade for cell in cells):
+    if any(cell.shade or (of_paper and cell.paper_shade) for cell in cells):
         sentences.append(f"{best}: best of the row; {second}: second best.")
     if any(cell.mark or cell.paper_mark for cell in cells):
         sentences.append(

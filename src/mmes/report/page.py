@@ -178,7 +178,7 @@ def _table(table: Table, section: PageSection) -> dict[str, Any]:
         "lines": lines,
         "footers": [(n, [texts.get(c, "") for c in table.columns]) for n, texts in table.footers],
         "notes": table.notes,
-        "legend": legend(table, "Stronger shading", "weaker"),
+        "legend": legend(table, "Stronger shading", "weaker", of_paper=True),
         "linked": any(section.links.get(cell.keys) for cell in cells),
     }
 
