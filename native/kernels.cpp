@@ -10,18 +10,20 @@ namespace mmes::MMES_LEVEL {
 namespace {
 
 void words(std::uint32_t* out, std::size_t count, Address at) {
-    alignas(64) std::uint32_t block[kBlock];
-    for (std::size_t begin = 0; begin < count; begin += kBlock) {
-        philox_chunks(block, begin / kChunk, Philox(at));
-        for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
+    const Philox stream(at);
+    alignas(64) std::uint32_t some[kAtOnce];
+    for (std::size_t begin = 0; begin < count; begin += kAtOnce) {
+        philox_chunks(some, begin / kChunk, stream);
+        for (std::size_t i = 0; i < kAtOnce && begin + i < count; ++i) out[begin + i] = some[i];
     }
 }
 
 void normals(float* out, std::size_t count, Address at) {
-    alignas(64) float block[kBlock];
-    for (std::size_t begin = 0; begin < count; begin += kBlock) {
-        fill_noise(block, begin, kBlock, Noise::normal, at);
-        for (std::size_t i = 0; i < kBlock && begin + i < count; ++i) out[begin + i] = block[i];
+    const NoiseStream stream(Noise::normal, at);
+    alignas(64) float some[kAtOnce];
+    for (std::size_t begin = 0; begin < count; begin += kAtOnce) {
+        stream.some(some, begin);
+        for (std::size_t i = 0; i < kAtOnce && begin + i < count; ++i) out[begin + i] = some[i];
     }
 }
 

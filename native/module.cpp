@@ -103,12 +103,22 @@ struct Drawn {
         require(cumulative.shape(0) > 0, "the law of the ages is empty");
     }
 
+    // The first age whose cumulative probability is above u. Without branches, which would be guessed wrongly.
+    std::int64_t age_of(double u) const {
+        const double* first = cumulative.data();
+        std::size_t left = cumulative.shape(0) - 1;
+        while (left > 0) {
+            const std::size_t half = (left + 1) / 2;
+            first += first[half - 1] <= u ? half : 0;
+            left -= half;
+        }
+        return first - cumulative.data();
+    }
+
     // The rows that each draw takes, and their factors; an age beyond the stored rows is an empty slot.
     void draw(const KernelTable& kernel, std::int64_t* rows, float* factors, std::size_t draws, std::uint64_t seed,
               std::uint32_t generation) const {
         std::vector<std::uint32_t> raw(used);
-        const double* first = cumulative.data();
-        const double* last = first + cumulative.shape(0) - 1;
         const auto stored = static_cast<std::int64_t>(order.shape(0));
         for (std::size_t i = 0; i < draws; ++i) {
             const auto candidate = static_cast<std::uint32_t>(i);
@@ -116,7 +126,7 @@ struct Drawn {
             kernel.normals(factors + i * used, used, {seed, kMixtureFactor, generation, candidate});
             for (std::size_t k = 0; k < used; ++k) {
                 const double u = (static_cast<double>(raw[k]) + 0.5) * 0x1p-32;
-                const std::int64_t age = std::upper_bound(first, last, u) - first;
+                const std::int64_t age = age_of(u);
                 rows[i * used + k] = age < stored ? order.data()[stored - 1 - age] : -1;
                 factors[i * used + k] *= factor;
             }
@@ -317,6 +327,8 @@ void confine(const Level& level, int threads, Array<double, 2> image, Array<cons
 
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels of mmes: arrays in, arrays out.";
+    // A kernel that is still held when Python ends is no fault to be reported to the user.
+    nb::set_leak_warnings(false);
     m.def("simd_levels", &simd_levels);
     nb::class_<Level>(m, "Level").def(nb::init<const std::string&>());
     m.def("words", &words);

@@ -118,23 +118,29 @@ class NoiseStream {
 
     // Fills z, aligned to 64 bytes, with the coordinates begin .. begin + kBlock - 1; `begin` is a multiple of kBlock.
     MMES_INLINE_MEMBER void block(float* z, std::size_t begin) const {
+#pragma GCC unroll 2
+        for (std::size_t i = 0; i < kBlock; i += kAtOnce) some(z + i, begin + i);
+    }
+
+    // The same for kAtOnce coordinates.
+    MMES_INLINE_MEMBER void some(float* z, std::size_t begin) const {
 #if defined(__AVX2__)
         if (noise_ == Noise::normal) return normal_chunks(z, begin / kChunk, main_);
 #endif
-        other_block(z, begin);
+        others(z, begin);
     }
 
   private:
-    __attribute__((noinline)) void other_block(float* z, std::size_t begin) const {
-        alignas(64) std::uint32_t words[kBlock], angles[kBlock];
+    __attribute__((noinline)) void others(float* z, std::size_t begin) const {
+        alignas(64) std::uint32_t words[kAtOnce], angles[kAtOnce];
         philox_chunks(words, begin / kChunk, main_);
         if (noise_ == Noise::normal) {
-            normals_from_words(z, words, kBlock);
+            normals_from_words(z, words, kAtOnce);
         } else if (noise_ == Noise::rademacher) {
-            signs_from_words(z, words, kBlock);
+            signs_from_words(z, words, kAtOnce);
         } else {
             philox_chunks(angles, begin / kChunk, angles_);
-            student_from_words(z, words, angles, kBlock);
+            student_from_words(z, words, angles, kAtOnce);
         }
     }
 

@@ -82,21 +82,19 @@ MMES_INLINE void box_muller(Floats (&cosines)[kPairs], Floats (&sines)[kPairs], 
 }
 #undef MMES_EACH
 
-// Writes a block of normals, from the chunk `first` on; z is aligned to 64 bytes.
+// Writes kAtOnce normals, from the chunk `first` on; z is aligned to 64 bytes.
 MMES_INLINE void normal_chunks(float* z, std::size_t first, const Philox& stream) {
-#pragma GCC unroll 4
-    for (std::size_t block = 0; block < kBlock / kChunk * kLanes; block += Philox::kBlocks) {
-        Words words[Philox::kGroups][4], radii[kPairs], angles[kPairs];
-        stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
-        for (int k = 0; k < kPairs; ++k) radii[k] = words[k / 2][k % 2 * 2], angles[k] = words[k / 2][k % 2 * 2 + 1];
-        Floats cosines[kPairs], sines[kPairs];
-        box_muller(cosines, sines, radii, angles);
-        for (int k = 0; k < kPairs; ++k) {
-            float* out = z + Philox::place(block + static_cast<std::size_t>(k / 2 * kWidth)) +
-                         static_cast<std::size_t>(k % 2) * 2 * kLanes;
-            *reinterpret_cast<Floats*>(out) = cosines[k];
-            *reinterpret_cast<Floats*>(out + kLanes) = sines[k];
-        }
+    static_assert(kAtOnce == 4 * Philox::kBlocks);
+    Words words[Philox::kGroups][4], radii[kPairs], angles[kPairs];
+    stream.words(words, static_cast<std::uint32_t>(first * kLanes));
+    for (int k = 0; k < kPairs; ++k) radii[k] = words[k / 2][k % 2 * 2], angles[k] = words[k / 2][k % 2 * 2 + 1];
+    Floats cosines[kPairs], sines[kPairs];
+    box_muller(cosines, sines, radii, angles);
+    for (int k = 0; k < kPairs; ++k) {
+        float* out = z + Philox::place(static_cast<std::size_t>(k / 2 * kWidth)) +
+                     static_cast<std::size_t>(k % 2) * 2 * kLanes;
+        *reinterpret_cast<Floats*>(out) = cosines[k];
+        *reinterpret_cast<Floats*>(out + kLanes) = sines[k];
     }
 }
 

@@ -111,10 +111,13 @@ class Philox {
     std::uint64_t first2_, second0_, second2_, second3_;
 };
 
-// Writes a block of the sequence, from the chunk `first` on: chunks of 64 words, laid out as kernels.hpp says.
+// Words that are made at a time, at least: whole chunks.
+constexpr std::size_t kAtOnce = 4 * Philox::kBlocks < kChunk ? kChunk : 4 * Philox::kBlocks;
+static_assert(kBlock % kAtOnce == 0);
+
+// Writes kAtOnce words of the sequence, from the chunk `first` on, laid out as kernels.hpp says.
 static inline void philox_chunks(std::uint32_t* out, std::size_t first, const Philox& stream) {
-    static_assert(kBlock / kChunk * kLanes % Philox::kBlocks == 0);
-    for (std::size_t block = 0; block < kBlock / kChunk * kLanes; block += Philox::kBlocks) {
+    for (std::size_t block = 0; block < kAtOnce / 4; block += Philox::kBlocks) {
         Words words[Philox::kGroups][4];
         stream.words(words, static_cast<std::uint32_t>(first * kLanes + block));
         for (std::size_t g = 0; g < Philox::kGroups; ++g)

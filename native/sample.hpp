@@ -35,17 +35,58 @@ static inline void put_past_caches(double* out, const double* from, std::size_t 
     for (; i < count; ++i) out[i] = from[i];
 }
 
-// x = mean + sigma z and, if `pair`, mirror = mean - sigma z.
-template <bool pair, bool past_caches>
-MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, double sigma, const float* z,
-                                std::size_t count) {
-    std::size_t i = 0;
-    for (; i + kDoubles <= count; i += kDoubles) {
-        const Doubles step = sigma * __builtin_convertvector(*reinterpret_cast<const HalfFloats*>(z + i), Doubles);
+// Four rows of a draw, the usual number.
+struct FourRows {
+    const float* row[4];
+    float factor[4];
+};
+
+#if defined(__AVX2__)
+using LooseFloats = float __attribute__((vector_size(4 * kWidth), aligned(4)));
+MMES_INLINE Doubles lower_half(Floats a) {
+#if defined(__AVX512F__)
+    return (Doubles)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)a));
+#else
+    return (Doubles)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)a));
+#endif
+}
+MMES_INLINE Doubles upper_half(Floats a) {
+#if defined(__AVX512F__)
+    return (Doubles)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)a, 1));
+#else
+    return (Doubles)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)a, 1));
+#endif
+}
+#endif
+
+// x = mean + sigma z and, if `pair`, mirror = mean - sigma z; before that, z += sum_k factor_k row_k.
+template <bool pair, bool past_caches, bool four>
+MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, double sigma, float* z,
+                                const FourRows& rows, std::size_t begin, std::size_t count) {
+    const auto put_both = [&](std::size_t i, Doubles step) MMES_INLINE_MEMBER {
         const Doubles centre = *reinterpret_cast<const Doubles*>(mean + i);
         put<past_caches>(x + i, centre + step);
         if constexpr (pair) put<past_caches>(mirror + i, centre - step);
+    };
+    std::size_t i = 0;
+    if constexpr (four) {
+#if defined(__AVX2__)
+        const Floats f0 = all(rows.factor[0]), f1 = all(rows.factor[1]), f2 = all(rows.factor[2]), f3 = all(rows.factor[3]);
+        const float *r0 = rows.row[0] + begin, *r1 = rows.row[1] + begin, *r2 = rows.row[2] + begin, *r3 = rows.row[3] + begin;
+        const auto at = [&](const float* row, std::size_t k) MMES_INLINE_MEMBER {
+            return (Floats)(*reinterpret_cast<const LooseFloats*>(row + k));
+        };
+        for (; i + kWidth <= count; i += kWidth) {
+            const Floats step = fused(f3, at(r3, i), fused(f2, at(r2, i), fused(f1, at(r1, i), fused(f0, at(r0, i), at(z, i)))));
+            put_both(i, sigma * lower_half(step));
+            put_both(i + kDoubles, sigma * upper_half(step));
+        }
+#endif
+        for (std::size_t k = i; k < count; ++k)
+            for (int row = 0; row < 4; ++row) z[k] = fused(rows.factor[row], rows.row[row][begin + k], z[k]);
     }
+    for (; i + kDoubles <= count; i += kDoubles)
+        put_both(i, sigma * __builtin_convertvector(*reinterpret_cast<const HalfFloats*>(z + i), Doubles));
     for (; i < count; ++i) {
         const double step = sigma * static_cast<double>(z[i]);
         x[i] = mean[i] + step;
@@ -81,6 +122,8 @@ struct Draw {
     double* x;       // row of the population
     double* mirror;  // null: one candidate alone
     double sigma;    // negative where the mirror image is the one candidate
+    bool four;       // whether it mixes just four rows, which are added when the candidates are written
+    FourRows four_rows;
 
     Draw(const SampleArguments& arguments, std::size_t draw)
         : a(arguments), noise(a.noise.noise, isotropic_address(a.noise, draw)) {
@@ -93,6 +136,12 @@ struct Draw {
         x = row(itself ? a.place[draw] : a.mirror_place[draw]);
         mirror = itself && image ? row(a.mirror_place[draw]) : nullptr;
         sigma = itself ? a.sigma : -a.sigma;
+        four = a.used == 4 && (a.scale == nullptr || !a.scale_rows);
+        for (int k = 0; k < 4 && four; ++k) {
+            four = rows[k] >= 0;
+            four_rows.row[k] = a.directions + static_cast<std::size_t>(four ? rows[k] : 0) * a.n;
+            four_rows.factor[k] = factors[k];
+        }
     }
 
     static bool wanted(const SampleArguments& a, std::size_t draw) {
@@ -135,29 +184,29 @@ MMES_INLINE void make_step(float* __restrict z, const Draw& d, std::size_t begin
     } else if (isotropic != 1.0f) {
         for (std::size_t i = 0; i < count; ++i) z[i] *= isotropic;
     }
-    if (a.used > 0) add_rows(z, d, begin, count);
+    if (!d.four) add_rows(z, d, begin, count);
     if (a.scale != nullptr && a.scale_rows) {
         const double* __restrict scale = a.scale + begin;
         for (std::size_t i = 0; i < count; ++i) z[i] *= static_cast<float>(scale[i]);
     }
 }
 
-template <bool pair>
-MMES_INLINE void put_step(const float* z, const Draw& d, std::size_t begin, std::size_t count) {
+template <bool pair, bool four>
+MMES_INLINE void put_step(float* z, const Draw& d, std::size_t begin, std::size_t count) {
     const SampleArguments& a = d.a;
     double *x = d.x + begin, *mirror = pair ? d.mirror + begin : nullptr;
     const double* mean = a.mean + begin;
     const bool boxed = a.box.treatment != Box::none;
     if (!a.past_caches) {
-        put_candidates<pair, false>(x, mirror, mean, d.sigma, z, count);
+        put_candidates<pair, false, four>(x, mirror, mean, d.sigma, z, d.four_rows, begin, count);
         if (!boxed) return;
         confine(d.x, d.x, a.box, begin, begin + count);
         if (pair) confine(d.mirror, d.mirror, a.box, begin, begin + count);
     } else if (!boxed && on_a_line(x) && (!pair || on_a_line(mirror))) {
-        put_candidates<pair, true>(x, mirror, mean, d.sigma, z, count);
+        put_candidates<pair, true, four>(x, mirror, mean, d.sigma, z, d.four_rows, begin, count);
     } else {
         alignas(64) double staged[2][kBlock];
-        put_candidates<pair, false>(staged[0], staged[1], mean, d.sigma, z, count);
+        put_candidates<pair, false, four>(staged[0], staged[1], mean, d.sigma, z, d.four_rows, begin, count);
         for (int k = 0; k < (pair ? 2 : 1); ++k) {
             if (boxed) confine(staged[k] - begin, staged[k] - begin, a.box, begin, begin + count);
             put_past_caches(k == 0 ? x : mirror, staged[k], count);
@@ -176,7 +225,10 @@ MMES_INLINE void sample_block(const Draw& d, std::size_t begin, std::size_t coun
     d.noise.block(z, begin);
     if (d.kept != nullptr) (d.a.past_caches ? keep_block<true> : keep_block<false>)(d.kept + begin, z);
     make_step(z, d, begin, count);
-    d.mirror != nullptr ? put_step<true>(z, d, begin, count) : put_step<false>(z, d, begin, count);
+    if (d.mirror != nullptr)
+        d.four ? put_step<true, true>(z, d, begin, count) : put_step<true, false>(z, d, begin, count);
+    else
+        d.four ? put_step<false, true>(z, d, begin, count) : put_step<false, false>(z, d, begin, count);
 }
 
 static inline void sample_draw(const Draw& d, const Ahead& ahead, std::size_t begin, std::size_t count) {

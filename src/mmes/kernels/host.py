@@ -7,7 +7,6 @@ processor: entry by entry where numpy works entry by entry, exactly rounded in t
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ class HostVectors:
 
     def __init__(self) -> None:
         # Memory of populations that nobody holds any more.
-        self._pool: list[NDArray[np.uint8]] = []
+        self._pool: list[_Memory] = []
 
     def vector(self, n: int) -> Vector:
         """See `Kernel.vector`."""
@@ -41,8 +40,7 @@ class HostVectors:
 
     def population(self, rows: int, n: int) -> Vector:
         """See `Kernel.population`."""
-        lease = _Lease(self._pool, rows, n)
-        return np.asarray(lease)
+        return np.asarray(_Lease(self._pool, (rows, n)))
 
     def from_host(self, array: NDArray[Any]) -> Vector:
         """See `Kernel.from_host`."""
@@ -118,30 +116,37 @@ class HostVectors:
             target += coefficient * row
 
 
+class _Memory:
+    """Memory of one population, which begins at a cache line."""
+
+    def __init__(self, shape: tuple[int, int]):
+        self.shape = shape
+        self.array = aligned(shape, np.float64)
+        self.interface = {
+            "shape": shape,
+            "typestr": self.array.dtype.str,
+            "data": (self.array.ctypes.data, False),
+            "version": 3,
+        }
+
+
 class _Lease:
-    """Memory of one population, which goes back to the pool when no view of it is left.
+    """Memory of a population, which goes back to the pool when no view of it is left.
 
     Fresh pages cost more than sampling into them when n is large; but an array that the caller
     kept, or a part of it, must not change. Every view holds this object: its end is theirs.
     """
 
-    def __init__(self, pool: list[NDArray[np.uint8]], rows: int, n: int):
-        size = rows * n * 8
-        # Of another size: the population has changed, and that memory will not be asked for again.
-        pool[:] = [raw for raw in pool if raw.size == size + _ALIGNMENT]
-        self._raw = pool.pop() if pool else np.empty(size + _ALIGNMENT, dtype=np.uint8)
+    def __init__(self, pool: list[_Memory], shape: tuple[int, int]):
+        if pool and pool[-1].shape != shape:
+            pool.clear()  # the population has changed: that memory will not be asked for again
+        self._memory = pool.pop() if pool else _Memory(shape)
         self._pool = pool
-        address = self._raw.ctypes.data
-        self.__array_interface__ = {
-            "shape": (rows, n),
-            "typestr": "<f8" if sys.byteorder == "little" else ">f8",
-            "data": (address + -address % _ALIGNMENT, False),
-            "version": 3,
-        }
+        self.__array_interface__ = self._memory.interface
 
     def __del__(self) -> None:
         if len(self._pool) < _KEPT:
-            self._pool.append(self._raw)
+            self._pool.append(self._memory)
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

@@ -95,7 +95,7 @@ class AskTell:
         planned, self.planned_bytes = self._planned(chosen, n)
         chosen |= planned
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
-        self._shape = point.shape
+        self._shape, self._n = point.shape, point.size
         start = point.ravel()
         sigma, scales = checked_steps(sigma0, scale, start.size)
         reach = sigma if scales is None else sigma * scales
@@ -168,7 +168,7 @@ class AskTell:
     @property
     def dimension(self) -> int:
         """Number of variables n."""
-        return math.prod(self._shape)
+        return self._n
 
     @property
     def population_size(self) -> int:
@@ -185,7 +185,7 @@ class AskTell:
         """The centre of the search, read-only; in a box with smooth bounds, its image there."""
         mean = self._search.mean
         if self._mapped is not None:
-            image = self.kernel.population(1, self.dimension)
+            image = self.kernel.population(1, self._n)
             self.kernel.assign(self.kernel.row(image, 0), mean)
             self.kernel.confine(image, image, self._mapped)
             mean = self.kernel.row(image, 0)
@@ -234,14 +234,15 @@ class AskTell:
             return shown if index is None else shown[index]
 
     def _draw(self) -> None:
-        kernel, extra = self.kernel, self._extra_rows()
-        points = kernel.population(self.population_size + extra, self.dimension)
+        kernel, search, extra = self.kernel, self._search, self._extra_rows()
+        points = drawn = kernel.population(search.population_size + extra, self._n)
         if extra:
-            kernel.assign(kernel.row(points, 0), self._search.mean)
-        self._search.sample(kernel.part(points, extra), self.generation)
+            kernel.assign(kernel.row(points, 0), search.mean)
+            drawn = kernel.part(points, extra)
+        search.sample(drawn, self.generation)
         self._points = self._population = points
         if self._mapped is not None:
-            image = kernel.population(self.population_size + extra, self.dimension)
+            image = kernel.population(search.population_size + extra, self._n)
             kernel.confine(image, points, self._mapped)
             self._population = image
 
@@ -492,37 +493,40 @@ class AskTell:
         return self.sigma * self._search.spread() < limit
 
     def _complete(self, values: Vector) -> None:
-        extra, kernel = self._extra_rows(), self.kernel
-        ranked = values
-        if not np.isfinite(values).all():
+        extra, kernel, search = self._extra_rows(), self.kernel, self._search
+        ranked, ranking = values, rank(values[extra:])
+        best, worst = int(ranking[0]), int(ranking[-1])
+        # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
+        if extra or not (math.isfinite(values[best]) and math.isfinite(values[worst])):
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
             failed = np.isnan(values)
             ranked = np.where(failed, np.inf, values)
             self.failed_evaluations += int(failed.sum())
             self._unbounded = self._unbounded or bool((values == -np.inf).any())
-        best = int(ranked.argmin())
-        if ranked[best] < self._best_value:
-            self._best_value = float(ranked[best])
+            best, worst = int(ranked.argmin()), int(ranked.argmax())
+        lowest, highest = float(ranked[best]), float(ranked[worst])
+        if lowest < self._best_value:
+            self._best_value = lowest
             self._best_x = kernel.copy(kernel.row(self._population, best))
         if extra:
-            self._search.start(float(ranked[0]))
-        ranking = rank(values[extra:])
-        if ranked[extra:][ranking[0]] == np.inf:
+            search.start(float(ranked[0]))
+            ranked = ranked[extra:]
+        if ranked[ranking[0]] == math.inf:
             # No information: the state stays, the next generation is another draw.
             self._failures_in_a_row += 1
         else:
             self._failures_in_a_row = 0
-            points, search, sigma = kernel.part(self._points, extra), self._search, self.sigma
-            search.update(points, ranking, ranked[extra:], self.generation)
-            if _ties_decide(ranked[extra:], ranking):
+            points, sigma = self._points, self.sigma
+            if extra:
+                points = kernel.part(points, extra)
+            search.update(points, ranking, ranked, self.generation)
+            if _ties_decide(ranked, ranking):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest_sigma()))
         self.generation += 1
         self.evaluations += values.size
         self._forget()
         if self._standstill is not None:
-            self._standstill.observe(
-                self.generation, self._best_value, float(ranked[best]), float(ranked.max())
-            )
+            self._standstill.observe(self.generation, self._best_value, lowest, highest)
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""

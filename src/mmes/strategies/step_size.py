@@ -214,7 +214,9 @@ def success_share(best: Vector, previous: Vector, weights: Vector) -> float:
 
     A tie counts one half.
     """
-    return math.fsum((*weights[best < previous], *(0.5 * weights[best == previous])))
+    # Lists: these are short, and numpy's scalars are slow to add up.
+    pairs = zip(weights.tolist(), best.tolist(), previous.tolist(), strict=True)
+    return math.fsum(w if now < before else 0.5 * w for w, now, before in pairs if now <= before)
 
 
 def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:

@@ -86,6 +86,6 @@ def observe(p: Parameters, state: State, ranking: NDArray[np.int64], drawn: int)
     ranks = np.empty(size)
     ranks[ranking] = np.arange(size) - middle
     products = ranks[:pairs] * ranks[drawn:]
-    verdict = -3 * math.fsum(products) / (pairs * middle**2)
+    verdict = -3 * math.fsum(products.tolist()) / (pairs * middle**2)
     rate = 1 - (1 - _PAIR_RATE / size) ** pairs
     state.concordance += rate * (verdict - state.concordance)
