@@ -21,12 +21,19 @@ MMES_INLINE Floats fused(Floats a, Floats b, Floats c) {
     return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 MMES_INLINE Floats root(Floats a) { return (Floats)_mm512_sqrt_ps((__m512)a); }
+// By the highest bit of each word.
+MMES_INLINE Floats chosen(Words bit, Floats yes, Floats no) {
+    return (Floats)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)bit), (__m512)no, (__m512)yes);
+}
 MMES_INLINE Floats floats(Words a) { return (Floats)_mm512_cvtepu32_ps((__m512i)a); }
 #else
 MMES_INLINE Floats fused(Floats a, Floats b, Floats c) {
     return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 MMES_INLINE Floats root(Floats a) { return (Floats)_mm256_sqrt_ps((__m256)a); }
+MMES_INLINE Floats chosen(Words bit, Floats yes, Floats no) {
+    return (Floats)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)bit);
+}
 // AVX2 converts signed numbers alone. Both halves are exact, and their sum is rounded once.
 MMES_INLINE Floats floats(Words a) {
     return fused(floats((Integers)(a >> 16)), all(65536.0f), floats((Integers)(a & 0xFFFFu)));
@@ -73,9 +80,9 @@ MMES_INLINE void box_muller(Floats (&cosines)[kPairs], Floats (&sines)[kPairs], 
     MMES_EACH s[k] = fused(s[k], q[k], all(1.5707963705062866f)) * t[k];
     MMES_EACH c[k] = fused(c[k], q[k], all(1.0f));
     MMES_EACH {
-        const auto swapped = (Integers)(turned[k] << 1) < 0;  // the quadrant is odd
-        const Words cosine = (Words)(swapped ? s[k] : c[k]) ^ ((turned[k] + 0x40000000u) & 0x80000000u);
-        const Words sine = (Words)(swapped ? c[k] : s[k]) ^ (turned[k] & 0x80000000u);
+        const Words odd = turned[k] << 1;  // the quadrant is odd: sine and cosine change places
+        const Words cosine = (Words)chosen(odd, s[k], c[k]) ^ ((turned[k] + 0x40000000u) & 0x80000000u);
+        const Words sine = (Words)chosen(odd, c[k], s[k]) ^ (turned[k] & 0x80000000u);
         cosines[k] = radius[k] * (Floats)cosine;
         sines[k] = radius[k] * (Floats)sine;
     }

@@ -38,15 +38,20 @@ MMES_INLINE Words interleaved(Longs even, Longs odd) {
     return (Words)_mm512_mask_blend_epi32(0xAAAA, (__m512i)even, (__m512i)(odd << 32));
 }
 #else
+MMES_INLINE Longs xor3(Longs a, Longs b, Longs c) { return a ^ b ^ c; }
 #if defined(__AVX2__)
 MMES_INLINE Longs product(Longs a, Longs b) { return (Longs)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
-#elif defined(__x86_64__)
+MMES_INLINE Words interleaved(Longs even, Longs odd) {
+    return (Words)_mm256_blend_epi32((__m256i)even, (__m256i)(odd << 32), 0xAA);
+}
+#else
+#if defined(__x86_64__)
 MMES_INLINE Longs product(Longs a, Longs b) { return (Longs)_mm_mul_epu32((__m128i)a, (__m128i)b); }
 #else
 MMES_INLINE Longs product(Longs a, Longs b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
 #endif
-MMES_INLINE Longs xor3(Longs a, Longs b, Longs c) { return a ^ b ^ c; }
 MMES_INLINE Words interleaved(Longs even, Longs odd) { return (Words)((even & 0xFFFFFFFFu) | (odd << 32)); }
+#endif
 #endif
 
 // The sequence of words at an address, any part of it at a time.

@@ -71,13 +71,11 @@ MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, d
     std::size_t i = 0;
     if constexpr (four) {
 #if defined(__AVX2__)
-        const Floats f0 = all(rows.factor[0]), f1 = all(rows.factor[1]), f2 = all(rows.factor[2]), f3 = all(rows.factor[3]);
-        const float *r0 = rows.row[0] + begin, *r1 = rows.row[1] + begin, *r2 = rows.row[2] + begin, *r3 = rows.row[3] + begin;
-        const auto at = [&](const float* row, std::size_t k) MMES_INLINE_MEMBER {
-            return (Floats)(*reinterpret_cast<const LooseFloats*>(row + k));
-        };
         for (; i + kWidth <= count; i += kWidth) {
-            const Floats step = fused(f3, at(r3, i), fused(f2, at(r2, i), fused(f1, at(r1, i), fused(f0, at(r0, i), at(z, i)))));
+            Floats step = *reinterpret_cast<const LooseFloats*>(z + i);
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; ++k)
+                step = fused(all(rows.factor[k]), *reinterpret_cast<const LooseFloats*>(rows.row[k] + begin + i), step);
             put_both(i, sigma * lower_half(step));
             put_both(i + kDoubles, sigma * upper_half(step));
         }

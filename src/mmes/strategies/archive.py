@@ -79,7 +79,7 @@ def claim_row(archive: Archive, spacing: int, generation: int) -> int:
     else:
         place = 0
         if m > 1:
-            stamps = archive.stamps[order]
+            stamps = archive.stamps.take(order)
             gaps = stamps[1:] - stamps[:-1]
             closest = int(gaps.argmin())
             # N.B. the pseudo-code drops the oldest at a gap >= T, the text keeps a gap "no larger
