@@ -62,7 +62,7 @@ class OneAtATime:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):
             raise RuntimeError("another thread is using this optimizer: give each its own")
 
     def __exit__(self, *exception: object) -> None:
