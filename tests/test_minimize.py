@@ -47,7 +47,9 @@ def test_the_result_speaks_scipys_words() -> None:
     assert r.seed == 1
     assert r.starts == 1
     assert r.failed == 0
-    assert r.strategy == "mmes"
+    assert r.strategy == "cma-es (auto: n = 12 is at most 100)"
+    assert r.reasons == (StopReason.TARGET_REACHED,)
+    assert (r.noisy, r.fun_std, r.best_seen) == (False, None, r.fun)
     assert r.kernel.startswith("native")
     assert "success: True" in str(r)
     assert "history" not in repr(r)
@@ -281,7 +283,7 @@ def test_an_objective_that_raises_stops_the_run_and_says_where() -> None:
     broken.calls = 0
     where = "ZeroDivisionError at candidate 8 of generation 1: singular"
     with pytest.raises(mmes.EvaluationError, match=where) as e:
-        mmes.minimize(broken, X0, 0.5, seed=1)
+        mmes.minimize(broken, X0, 0.5, seed=1, strategy="mmes")
     assert isinstance(e.value.__cause__, ZeroDivisionError)
     assert e.value.x.shape == X0.shape
     assert (e.value.candidate, e.value.generation) == (8, 1)
@@ -395,9 +397,8 @@ def test_restarts_double_population_and_damping_and_begin_elsewhere() -> None:
             sizes.setdefault(p.start, []).append(p.evaluations)
         starts.setdefault(p.start, p.mean.copy())
 
-    r = mmes.minimize(
-        counting, bounds=(np.full(6, -5.0), 5.0), seed=2, restarts=3, callback=watch, target=1e-9
-    )
+    options = {"seed": 2, "restarts": 3, "target": 1e-9, "noise": "no"}
+    r = mmes.minimize(counting, bounds=(np.full(6, -5.0), 5.0), callback=watch, **options)
     assert 2 <= r.starts <= 4
     for start, evaluations in sizes.items():
         assert set(np.diff(evaluations)) == {9 * 2**start}

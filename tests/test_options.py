@@ -40,7 +40,7 @@ def bad_values(option: Option) -> list:
 def test_bad_values_are_refused_with_name_value_and_range(option: Option) -> None:
     for value in bad_values(option):
         with pytest.raises((TypeError, ValueError)) as caught:
-            mmes.minimize(sphere, X0, 1.0, **{option.name: value})
+            mmes.minimize(sphere, X0, 1.0, strategy="mmes", **{option.name: value})
         message = str(caught.value)
         assert option.name in message
         assert option.allowed in message

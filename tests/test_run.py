@@ -121,6 +121,7 @@ def test_a_restart_that_does_not_fit_into_memory_ends_the_run(tmp_path, monkeypa
     """Raised MemoryError before, with nothing saved and no result."""
     path = tmp_path / "run.mmes"
     options = {"seed": 1, "stagnation_window": 4, "restarts": 5, "checkpoint": path}
+    options["strategy"] = "mmes"
     begun = []
     made = mmes.MMES.__init__
 
@@ -175,6 +176,6 @@ def test_the_next_generation_begins_before_the_state_is_written(tmp_path, monkey
 
 
 def test_history_counts_in_integers() -> None:
-    r = mmes.minimize(sphere, X0, 0.5, seed=1, max_evaluations=25)
+    r = mmes.minimize(sphere, X0, 0.5, seed=1, max_evaluations=25, strategy="mmes")
     assert r.history["evaluations"].dtype == r.history["start"].dtype == np.int64
     assert r.history["evaluations"].tolist() == [10, 19, 25]

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mmes.boxes import BOXES
 from mmes.kernels import KERNELS
 from mmes.options import Option
 from mmes.randomness import SEED_LIMIT
+
+# Names of options in states of version 0.1.0.
+_OLD_NAMES = {"noise": "isotropic"}
+
+
+def with_new_names(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a saved state under the names they have today."""
+    return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
+
 
 COMMON_OPTIONS = (
     Option(

@@ -29,7 +29,7 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
-    strategy: str | type[AnyStrategy] = "mmes",
+    strategy: str | type[AnyStrategy] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
@@ -65,7 +65,8 @@ def minimize(
         is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
         the start is then random.
     strategy : str or class
-        The strategy that searches; see `mmes.strategies`.
+        The strategy that searches; see `mmes.strategies`. ``"auto"`` takes CMA-ES for up to 100
+        variables and AdaptiveMMES for more; ``"mmes"`` is the paper's.
     callback : callable, or a list of them, optional
         Called after every generation with a `Progress`, and once more at the end of the run with
         ``progress.final`` True. Returning something true, or raising StopIteration, ends the run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -20,7 +21,8 @@ class Result:
     x : ndarray
         The best point observed; inside the bounds.
     fun : float
-        Its value, as it was observed (for a noisy objective: the luckiest observation, see `mean`).
+        Its value, as it was observed. For a noisy objective `x` is the better of the best point and
+        the mean by new evaluations, and this their average.
     nfev : int
         Evaluations of the objective.
     nit : int
@@ -34,6 +36,14 @@ class Result:
         The stop reason in words.
     reason : StopReason
         The stop reason itself.
+    reasons : tuple of StopReason
+        All reasons that held at the end, `reason` first.
+    noisy : bool
+        Whether one point gave different values.
+    fun_std : float or None
+        The standard error of `fun`, where it is an average.
+    best_seen : float
+        The best single value that was observed; for a noisy objective the luckiest.
     mean : ndarray
         The final centre of the search: for a noisy objective the better estimate.
     sigma : float
@@ -80,6 +90,10 @@ class Result:
     kernel: str = ""
     retried: int = 0
     reevaluated: dict[str, NDArray[np.float64]] | None = None
+    reasons: tuple[StopReason, ...] = ()
+    noisy: bool = False
+    fun_std: float | None = None
+    best_seen: float = math.nan
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the entries, so that ``dict(result)`` works."""

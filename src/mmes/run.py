@@ -26,6 +26,7 @@ from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
+from mmes.noise import ASKED
 from mmes.observe import Observers, Progress
 from mmes.restarts import RESTARTABLE
 from mmes.result import Result
@@ -34,6 +35,9 @@ from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
+
+# Evaluations of the best point and of the mean at the end of a noisy run.
+REEVALUATIONS = 10
 
 
 class Run:
@@ -56,7 +60,7 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
-        strategy: str | type[AnyStrategy] = "mmes",
+        strategy: str | type[AnyStrategy] = "auto",
         callback: Any = None,
         progress: bool = False,
         args: Any = (),
@@ -166,7 +170,7 @@ class Run:
                 reason = None
             if reason is not None:
                 return reason
-            reason = self._generation()
+            reason = self._despite_noise(self._generation())
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -177,7 +181,7 @@ class Run:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
         rows, self._rows = self._begin(), None
-        points = es.ask()
+        points, sigma = es.ask(), es.sigma
         values = self._evaluate(points[:rows], es.generation, self._time_is_left)
         complete = values.size == points.shape[0]
         del points  # so that its memory can be used again
@@ -185,6 +189,7 @@ class Run:
             es.tell(values, None if complete else np.arange(values.size))
             state.partial = 0 if complete else values.size
             if complete:
+                state.noise.observe(values, sigma, es.options.get("damping", 1.0))
                 state.record()
         if complete:
             with self._evaluator_at_work():
@@ -252,6 +257,30 @@ class Run:
         self._follow()
         return True
 
+    def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
+        """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
+        state, watch, asked = self._state, self._state.noise, self._limits["noise"]
+        if asked == "no" or not hasattr(state.es, "grow") or state.partial:
+            return reason
+        suspected = watch.suspects(state.es.sigma, reason)
+        # Who says that it is noisy is believed, and asked once whether.
+        first = asked == "yes" and not watch.noisy and watch.evaluations == 0
+        if not (suspected or first) or self._evaluations_left() < ASKED:
+            return reason
+        hidden = watch.answer(self._values_at([state.es.mean], ASKED), state.es.sigma)
+        if not (hidden and suspected):
+            return reason
+        if 2 * state.es.population_size > self._evaluations_left() / 4:
+            return StopReason.NOISY if reason is None else reason
+        try:
+            with self._unsettled():
+                state.answer_noise()
+        except MemoryError:
+            self._settled = True
+            return StopReason.NOISY
+        self._follow()
+        return None
+
     # Limits
 
     def _limit_reached(self) -> StopReason | None:
@@ -282,7 +311,16 @@ class Run:
         budget = self._limits["max_evaluations"]
         if budget is None:
             return math.inf
-        return budget - 2 * self._limits["reevaluations"] - self.evaluations
+        return budget - 2 * self._reevaluations - self.evaluations
+
+    @property
+    def _reevaluations(self) -> int:
+        """How often the best point and the mean are evaluated again at the end."""
+        given, budget = self._limits["reevaluations"], self._limits["max_evaluations"]
+        if given is not None or not self._state.noise.noisy:
+            return given or 0
+        left = math.inf if budget is None else budget - self.evaluations
+        return int(min(REEVALUATIONS, max(left // 2, 0)))
 
     # What is seen from outside
 
@@ -320,16 +358,20 @@ class Run:
     # The end
 
     def _reevaluated(self) -> dict[str, NDArray[np.float64]] | None:
-        count, kernel = self._limits["reevaluations"], self._state.es.kernel
+        count = self._reevaluations
         if not count:
             return None
-        best, centre = (kernel.to_host(x) for x in (self._state.best_x, self._state.es.mean))
-        if self._settings.place.box is not None:
-            centre = np.clip(centre, *self._settings.place.box)
-        places = np.repeat([best, centre], count, axis=0)
-        shown = kernel.shown(kernel.from_host(places), places.shape)
-        values = self._evaluate(shown, self.generations, lambda: True)
+        values = self._values_at([self._state.best_x, self._state.es.mean], count)
         return {"x": values[:count], "mean": values[count:]}
+
+    def _values_at(self, points: list[Any], count: int) -> NDArray[np.float64]:
+        """Return `count` values of each point."""
+        kernel, box = self._state.es.kernel, self._settings.place.box
+        places = np.repeat([kernel.to_host(x) for x in points], count, axis=0)
+        if box is not None:
+            places = np.clip(places, *box)
+        shown = kernel.shown(kernel.from_host(places), places.shape)
+        return self._evaluate(shown, self.generations, lambda: True)
 
     def _leave(self, error: BaseException) -> None:
         """End early: cancel what runs, save the state, tell what was found and how to go on."""
@@ -348,7 +390,20 @@ class Run:
     def _result(
         self, reason: StopReason, reevaluated: dict[str, NDArray[np.float64]] | None = None
     ) -> Result:
-        return self._state.result(self._settings, self._now(), reason, reevaluated)
+        others = () if reason is StopReason.INTERRUPTED else self._reasons()
+        reasons = (reason, *(other for other in others if other is not reason))
+        return self._state.result(self._settings, self._now(), reasons, reevaluated)
+
+    def _reasons(self) -> tuple[StopReason, ...]:
+        limits, es = self._limits, self._state.es
+        held = getattr(es, "reasons", lambda target: ())(limits["target"])
+        most = limits["max_generations"]
+        spent = {
+            StopReason.MAX_EVALUATIONS: self._evaluations_left() <= 0,
+            StopReason.MAX_GENERATIONS: most is not None and self.generations >= most,
+            StopReason.TIME_LIMIT: not self._time_is_left(),
+        }
+        return (*held, *(reason for reason, holds in spent.items() if holds))
 
     def _now(self) -> Spent:
         return Spent(seconds=self._elapsed(), retried=self._evaluator.retried)

@@ -41,12 +41,18 @@ LIMITS = (
         choices=("unlimited",),
     ),
     Option(
+        "noise",
+        str,
+        "'auto' finds out whether the objective is noisy, and answers with larger populations; "
+        "'yes' takes it for noisy from the start; 'no' never evaluates a point again.",
+        default="auto",
+        choices=("auto", "yes", "no"),
+    ),
+    Option(
         "reevaluations",
         int,
-        "For noisy objectives: at the end evaluate the best point and the mean this often again, "
-        "within "
-        "the budget.",
-        default=0,
+        "At the end evaluate the best point and the mean this often again, within the budget.",
+        default_text="10 for a noisy objective, else 0",
         low=0,
     ),
 )
@@ -128,7 +134,7 @@ def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:
     endless = all(limits[name] is None for name in ("target", "max_evaluations", "time_limit"))
     if limits["restarts"] == "unlimited" and endless:
         raise ValueError("restarts='unlimited' needs a target, max_evaluations or time_limit")
-    budget, again = limits["max_evaluations"], limits["reevaluations"]
+    budget, again = limits["max_evaluations"], limits["reevaluations"] or 0
     if budget is not None and 2 * again >= budget:
         raise ValueError(
             f"max_evaluations={budget} leaves nothing for the search: reevaluations={again} take "

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.common_options import with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.manifolds import Manifold, manifold_from
 from mmes.memory import in_words
@@ -18,8 +19,15 @@ from mmes.options import validated
 from mmes.randomness import fresh_seed
 from mmes.restarts import restart_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
-from mmes.start import Start, checked_box, checked_manifold, checked_start
-from mmes.strategies import AnyStrategy, AskTell, get_strategy, named_strategy
+from mmes.start import (
+    Start,
+    checked_bounds,
+    checked_box,
+    checked_manifold,
+    checked_start,
+    claimed_size,
+)
+from mmes.strategies import AnyStrategy, AskTell, automatic, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads")
@@ -45,6 +53,8 @@ class RunSettings:
         Options of the run itself, those of `RUN_OPTIONS`.
     seed_given : bool
         Whether the seed was given, or drawn.
+    why : str
+        Why ``"auto"`` took this strategy; empty where it was named.
     """
 
     strategy: type[AnyStrategy]
@@ -53,6 +63,7 @@ class RunSettings:
     options: dict[str, Any]
     limits: dict[str, Any]
     seed_given: bool
+    why: str = ""
 
     @classmethod
     def checked(
@@ -75,7 +86,12 @@ class RunSettings:
         options : dict
             Its options.
         """
-        kind = get_strategy(strategy)
+        bounds, scale = space["bounds"], space["scale"]
+        why = ""
+        if isinstance(strategy, str) and strategy.lower() == "auto":
+            kind, why = automatic(_variables(x0, bounds), space["manifold"] is not None)
+        else:
+            kind = get_strategy(strategy)
         table = RUN_OPTIONS + kind.option_table()
         chosen = validated(table, options, f"minimize with strategy {kind.name!r}")
         limits = {option.name: chosen.pop(option.name) for option in RUN_OPTIONS}
@@ -83,17 +99,21 @@ class RunSettings:
         seed_given = chosen["seed"] is not None
         if not seed_given:
             chosen["seed"] = fresh_seed()
-        bounds, scale = space["bounds"], space["scale"]
         manifold = checked_manifold(space["manifold"], kind.name, kind.on_manifolds, bounds, scale)
         if kind.needs_box and bounds is None:
             checked_box(None, None, f"the strategy {kind.name!r}")
         place = checked_start(x0, sigma0, bounds, scale, manifold)
-        return cls(kind, place, manifold, chosen, limits, seed_given)
+        return cls(kind, place, manifold, chosen, limits, seed_given, why)
 
     @property
     def seed(self) -> int:
         """The seed of the run."""
         return self.options["seed"]
+
+    @property
+    def strategy_in_words(self) -> str:
+        """The strategy's name, and why it was chosen if ``"auto"`` did."""
+        return f"{self.strategy.name} (auto: {self.why})" if self.why else self.strategy.name
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -187,8 +207,9 @@ class RunSettings:
         here, there = self.entries(), {name: saved[name] for name in ("strategy", "sigma0")}
         manifold = None if self.manifold is None else self.manifold.description()
         here["manifold"], there["manifold"] = manifold, saved["search"].get("manifold")
-        for name in set(self.options) & set(saved["options"]) - {"seed", *_FREE_OPTIONS}:
-            here[name], there[name] = self.options[name], saved["options"][name]
+        options = with_new_names(saved["options"])
+        for name in set(self.options) & set(options) - {"seed", *_FREE_OPTIONS}:
+            here[name], there[name] = self.options[name], options[name]
         if self.seed_given:
             there["seed"] = saved["seed"]
         for name, value in there.items():
@@ -227,9 +248,13 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # A file must not choose which code runs: only names of ours are taken from it.
         kind = kind or named_strategy(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
-        limits = {option.name: saved["limits"][option.name] for option in RUN_OPTIONS}
+        limits = {o.name: saved["limits"].get(o.name, o.default) for o in RUN_OPTIONS}
         # The kernel that was chosen may not be on this machine.
-        own = saved["options"] | limits | {"kernel": "auto", "threads": None, "resume": "never"}
+        own = (
+            with_new_names(saved["options"])
+            | limits
+            | {"kernel": "auto", "threads": None, "resume": "never"}
+        )
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         place = {
             "x0": arrays.get("x0"),
@@ -251,6 +276,16 @@ def understood() -> Iterator[None]:
         raise CheckpointCorrupt(
             f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
         ) from error
+
+
+def _variables(x0: Any, bounds: Any) -> int:
+    """Return how many variables a call seems to have, before it is checked."""
+    if x0 is not None:
+        return claimed_size(x0)
+    with contextlib.suppress(TypeError, ValueError):
+        sides = checked_bounds(bounds, None)
+        return 1 if sides is None else sides[0].size
+    return 1
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.noise import GENERATIONS, NoiseWatch
 from mmes.observe import COLUMNS, History
 from mmes.result import Result
 from mmes.run_settings import RunSettings, understood
@@ -65,6 +67,8 @@ class RunState:
     partial : int
         Evaluations of a last generation that was not completed. They are not saved: whoever goes
         on repeats them.
+    noise : NoiseWatch
+        What is known about the noise of the objective.
     warned : bool
         Whether the user knows of failed evaluations.
     notes : dict
@@ -79,6 +83,7 @@ class RunState:
     best: tuple[float, Vector] | None = None
     history: History = field(default_factory=History)
     partial: int = 0
+    noise: NoiseWatch = field(default_factory=NoiseWatch)
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -91,7 +96,7 @@ class RunState:
     @property
     def evaluations(self) -> int:
         """Evaluations so far, over all starts."""
-        return self.spent.evaluations + self.es.evaluations + self.partial
+        return self.spent.evaluations + self.es.evaluations + self.partial + self.noise.evaluations
 
     @property
     def generations(self) -> int:
@@ -133,6 +138,23 @@ class RunState:
         self.start += 1
         self.growth += 1
         self.es = es
+        self.noise.begin_again()
+
+    def answer_noise(self) -> None:
+        """Return to the sigma before the fall, with twice the population once that is due.
+
+        Raises
+        ------
+        MemoryError
+            If that does not fit; nothing has changed then.
+        """
+        sigma = self.noise.sigma_before()
+        if 2 * self.es.population_size * GENERATIONS <= self.evaluations:
+            self.es.grow(sigma)
+            self.growth += 1
+        else:
+            self.es.resume_at(sigma)
+        self.noise.wait()
 
     def _here(self) -> Spent:
         es = self.es
@@ -164,7 +186,8 @@ class RunState:
             "first_population_size": self.first_population_size,
             "best_value": None if self.best is None else self.best[0],
             "spent": asdict(self.spent + now),
-            "evaluations": self.spent.evaluations + self.es.evaluations,
+            "evaluations": self.evaluations - self.partial,
+            "noise": self.noise.entries(),
             "generations": self.generations,
             "warned": self.warned,
             "history": self.history.scalars(),
@@ -216,6 +239,7 @@ class RunState:
             ),
             best=best,
             history=History.restored(saved["history"], np.array(arrays["history"])),
+            noise=NoiseWatch.restored(saved["noise"]) if "noise" in saved else NoiseWatch(),
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
         )
@@ -226,32 +250,50 @@ class RunState:
         self,
         settings: RunSettings,
         now: Spent,
-        reason: StopReason,
+        reasons: tuple[StopReason, ...],
         reevaluated: dict[str, Vector] | None = None,
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
-        es, total = self.es, self.spent + self._here() + now
+        es, total, reason = self.es, self.spent + self._here() + now, reasons[0]
         again = 0 if reevaluated is None else sum(map(len, reevaluated.values()))
         reached = reason is StopReason.TARGET_REACHED
+        x, fun, error = np.array(es.kernel.to_host(self.best_x)), self.best_value, None
+        mean = np.array(es.kernel.to_host(es.mean))
+        if self.noise.noisy and reevaluated is not None:
+            x, fun, error = _better_of_two(x, mean, reevaluated)
         return Result(
-            x=np.array(es.kernel.to_host(self.best_x)),
-            fun=self.best_value,
+            x=x,
+            fun=fun,
             nfev=self.evaluations + again,
             nit=self.generations,
             success=reached or (settings.limits["target"] is None and reason.converged),
             status=reason.status,
             message=reason.sentence,
             reason=reason,
-            mean=np.array(es.kernel.to_host(es.mean)),
+            reasons=reasons,
+            noisy=self.noise.noisy,
+            fun_std=error,
+            best_seen=self.best_value,
+            mean=mean,
             sigma=es.sigma,
             seed=settings.seed,
             starts=self.start + 1,
             failed=total.failed,
             time=total.seconds,
             history=self.history.columns(self._line() if self.partial else None),
-            strategy=es.name,
+            strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},
             kernel=es.kernel.name,
             retried=total.retried,
             reevaluated=reevaluated,
         )
+
+
+def _better_of_two(
+    x: Vector, mean: Vector, again: dict[str, Vector]
+) -> tuple[Vector, float, float | None]:
+    """Return the better of the best point and the mean by new values, the average, its error."""
+    name = "x" if np.nanmean(again["x"]) <= np.nanmean(again["mean"]) else "mean"
+    values = again[name][np.isfinite(again[name])]
+    error = float(np.std(values, ddof=1)) / math.sqrt(values.size) if values.size > 1 else None
+    return (x if name == "x" else mean), float(np.mean(values)), error

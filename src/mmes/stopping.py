@@ -124,6 +124,12 @@ class Standstill:
         if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
             self._fell = self._values_fell()
 
+    def anew(self) -> Standstill:
+        """Return one with the same rules that has seen nothing; but flat is flat from the start."""
+        fresh = Standstill(self.window, self.ftol, self.tolerance)
+        fresh._ever = self._ever
+        return fresh
+
     @property
     def flat(self) -> bool:
         """Whether every value ever told is the same, for a window."""

@@ -96,7 +96,7 @@ def test_the_objective_may_be_left_out() -> None:
 
 def test_it_hears_of_every_generation_in_order() -> None:
     own = Listening()
-    mmes.minimize(None, X0, 0.5, seed=1, max_evaluations=25, workers=own)
+    mmes.minimize(None, X0, 0.5, seed=1, max_evaluations=25, workers=own, strategy="mmes")
     first = [("follow", 0), ("begin", 10), ("evaluate", 10), ("told", 10)]
     second = [("begin", 9), ("evaluate", 9), ("told", 9)]
     assert own.heard == [*first, *second, ("begin", 6), ("evaluate", 6)]
@@ -104,8 +104,8 @@ def test_it_hears_of_every_generation_in_order() -> None:
 
 def test_it_follows_every_start_and_what_is_resumed(tmp_path) -> None:
     own = Listening()
-    options = {"seed": 1, "stagnation_window": 3, "restarts": 2}
-    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 30}
+    options = {"seed": 1, "stagnation_window": 4, "restarts": 2, "strategy": "mmes"}
+    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 11}
 
     class Flat(Objective):
         objective = staticmethod(lambda x: 1.0)
@@ -156,7 +156,7 @@ def test_a_wrong_number_of_values_is_an_error(count) -> None:
             return np.zeros(count)
 
     with pytest.raises(ValueError, match=f"10 values for 10 points, not {count}"):
-        mmes.minimize(None, X0, 0.5, workers=Wrong(Objective))
+        mmes.minimize(None, X0, 0.5, workers=Wrong(Objective), strategy="mmes")
 
 
 def test_a_class_is_no_evaluator() -> None:

@@ -25,7 +25,7 @@ CASES = {
     "restarts": {"restarts": 2, "stagnation_window": 5, "stagnation_tolerance": 0.1},
     "lm-ma": {"strategy": "lm-ma"},
     "sep-cma": {"strategy": "sep-cma"},
-    "student": {"noise": "student", "mirrored": False},
+    "student": {"isotropic": "student", "mirrored": False},
     "budget": {"max_evaluations": 777, "max_generations": None},
     "reevaluations": {"reevaluations": 3},
 }

@@ -85,7 +85,7 @@ def test_lm_ma() -> None:
 @pytest.mark.parametrize("noise", ["rademacher", "normal"])
 def test_lm_cma(noise: str) -> None:
     """All pairs for every candidate: y = A z, and V z as stored."""
-    es = frozen(LMCMA, noise=noise, count_scale=1e9, c_1=0.2, period=1)
+    es = frozen(LMCMA, isotropic=noise, count_scale=1e9, c_1=0.2, period=1)
     search = es._search
     m = search.state.archive.stamps.size
     for p in directions(m):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mmes import memory
 from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told_values
 from mmes.boxes import BOXES, Box, Start
-from mmes.common_options import COMMON_OPTIONS
+from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
 from mmes.manifolds import Manifold, manifold_from
@@ -350,8 +350,13 @@ class AskTell:
             grown = self.search_type(self._setup, planned)
             grown.take_over(self._search)
             self._search = grown
-            if sigma is not None:
-                grown.sigma = sigma
+        self.resume_at(self.sigma if sigma is None else sigma)
+
+    def resume_at(self, sigma: float) -> None:
+        """Go on with this mutation strength; the tests on values begin anew."""
+        self._search.sigma = checked_sigma(sigma)
+        if self._standstill is not None:
+            self._standstill = self._standstill.anew()
 
     # State
 
@@ -403,7 +408,8 @@ class AskTell:
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         # States of version 0.1.0 have no word for it.
         handling = {} if bounds is None else {"bounds_handling": "clip"}
-        options = handling | state["options"] | {"kernel": kernel, "threads": threads}
+        saved = with_new_names(state["options"])
+        options = handling | saved | {"kernel": kernel, "threads": threads}
         manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
         # The best point is a point of the space and of the box; the mean need not be.
         start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)

@@ -109,7 +109,7 @@ _OPTIONS = (
         high=1,
     ),
     Option(
-        "noise",
+        "isotropic",
         str,
         "Law of z: Rademacher signs, or normal.",
         default="rademacher",
@@ -176,7 +176,7 @@ class LMCMASearch(Recorded[State]):
         self.count_offset: int = value_or(options["count_offset"], preset["count_offset"])
         target = value_or(options["target_success"], preset["target_success"])  # z*
         self.rule = PSR(options["damping"], target=target)
-        self.noise = _NOISE[options["noise"]]
+        self.noise = _NOISE[options["isotropic"]]
         self._kernel = kernel = reducing(setup.kernel)
         self._box, self._seed = setup.box, setup.seed
         self.state = State(

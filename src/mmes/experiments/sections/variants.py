@@ -100,8 +100,8 @@ MIXING = Section(
 
 NOISES = (
     MMES,
-    variant("MMES-T", noise="student"),
-    variant("MMES-R", noise="rademacher"),
+    variant("MMES-T", isotropic="student"),
+    variant("MMES-R", isotropic="rademacher"),
 )
 
 

@@ -51,7 +51,7 @@ OPTIONS = (
         choices=("mixture", "exact"),
     ),
     Option(
-        "noise",
+        "isotropic",
         str,
         "Law of the isotropic part: normal, Student-t with 5 degrees of freedom (MMES-T), or "
         "Rademacher signs (MMES-R), all of unit variance.",
@@ -173,7 +173,7 @@ class Parameters:
             damping=options["damping"],
             significance=options["significance"],
             exact=options["sampling"] == "exact",
-            noise=_NOISE[options["noise"]],
+            noise=_NOISE[options["isotropic"]],
             c_d=value_or(options["c_d"], 1.0 / n) if options["scaling"] == "adaptive" else None,
         )
 

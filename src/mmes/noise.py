@@ -1,0 +1,154 @@
+"""Noise: when a run should ask whether its objective is noisy, and what the answer says.
+
+Noise hides improvements. Step-size rules then shrink the mutation strength until nothing moves, far
+from the optimum, or hold it where it is. So a fall of sigma without a fall of the values is
+suspicious, and so are values that stand still, and an end by convergence or stagnation. On a
+suspicion the centre of the search is evaluated a few times: if all values are the same, the
+objective counts as deterministic for a long while.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.stopping import StopReason
+
+Vector = NDArray[np.float64]
+
+GENERATIONS = 100
+"""A population of lambda is due once 100 lambda evaluations were spent: noise that hides progress
+near an optimum would double it again and again."""
+ASKED = 3
+"""Evaluations of one point that answer a suspicion."""
+SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
+# Sigma fell by this factor since the values last fell: suspicious.
+_FALL = 10.0
+# Generations whose medians are smoothed, by their median, before they are compared.
+_SMOOTHED = 5
+# Values fell where the smoothed median is lower by this share of the interquartile range.
+_PROGRESS = 0.25
+# Values that did not fall for so many generations, or so many times the damping: suspicious.
+_PATIENCE, _PATIENCE_DAMPING = 100, 6
+# A fall of sigma begins at most so many times the patience before it is noticed.
+_LATELY = 5
+# Suspicions are looked at once in so many generations.
+_EVERY = 8
+# A deterministic objective is asked again after sigma fell by this factor.
+_ASKED_AGAIN = 1e-4
+# Noise matters where it is more than this share of the interquartile range of a generation.
+_SHARE = 0.1
+
+
+@dataclass
+class NoiseWatch:
+    """What a run knows about the noise of its objective.
+
+    Attributes
+    ----------
+    noisy : bool
+        Whether one point has given different values.
+    asked_at : float
+        Sigma when all values of a point were last found the same.
+    evaluations : int
+        Evaluations spent on questions.
+    lowest : float
+        The smoothed median value of a generation when values last fell.
+    sigma_then : float
+        The mutation strength at that time.
+    since : int
+        Generations since then.
+    width : float
+        The interquartile range of the newest generation.
+    patience : int
+        Generations without a fall of the values that make it suspicious.
+    recent : list of float
+        The median values of the newest generations.
+    sigmas : list of float
+        The mutation strengths of the generations lately.
+    """
+
+    noisy: bool = False
+    asked_at: float = math.inf
+    evaluations: int = 0
+    lowest: float = math.inf
+    sigma_then: float = 0.0
+    since: int = 0
+    width: float = 0.0
+    patience: int = _PATIENCE
+    recent: list[float] = field(default_factory=list)
+    sigmas: list[float] = field(default_factory=list)
+
+    def observe(self, values: Vector, sigma: float, damping: float) -> None:
+        """Take note of a generation: its values, the mutation strength it was drawn with."""
+        ordered = np.sort(values)
+        size = ordered.size
+        self.width = float(ordered[3 * size // 4] - ordered[size // 4])
+        self.recent = [*self.recent[1 - _SMOOTHED :], float(ordered[size // 2])]
+        self.patience = int(max(_PATIENCE, _PATIENCE_DAMPING * damping))
+        self.since += 1
+        self.sigmas.append(sigma)
+        if len(self.sigmas) > 2 * _LATELY * self.patience:  # now and then is enough
+            del self.sigmas[: -_LATELY * self.patience]
+        smoothed = sorted(self.recent)[len(self.recent) // 2]
+        if self.sigma_then == 0.0 or smoothed < self.lowest - _PROGRESS * self.width:
+            self.lowest, self.sigma_then, self.since = smoothed, sigma, 0
+
+    def suspects(self, sigma: float, reason: StopReason | None) -> bool:
+        """Return whether it is time to ask."""
+        if not self.noisy and _ASKED_AGAIN * self.asked_at < sigma:
+            return self.asked_at == math.inf and self._suspicious(sigma, reason)
+        return self._suspicious(sigma, reason)
+
+    def _suspicious(self, sigma: float, reason: StopReason | None) -> bool:
+        if reason in SUSPICIOUS:
+            return True
+        in_vain = sigma * _FALL < self.sigma_then or self.since >= self.patience
+        return in_vain and self.since % _EVERY == 0
+
+    def answer(self, values: Vector, sigma: float) -> bool:
+        """Take in the values of one point; return whether noise hides the progress."""
+        self.evaluations += values.size
+        finite = values[np.isfinite(values)]
+        spread = float(finite.max() - finite.min()) if finite.size > 1 else 0.0
+        if spread == 0.0:
+            self.asked_at = sigma
+            return False
+        self.noisy = True
+        return spread > _SHARE * self.width
+
+    def sigma_before(self) -> float:
+        """Return the mutation strength at the beginning of a fall: the largest there was lately.
+
+        N.B. not that of the last fall of the values: where the search stands far from the optimum,
+        candidates improve merely by coming closer to its centre.
+        """
+        return max(self.sigmas[-_LATELY * self.patience :])
+
+    def wait(self) -> None:
+        """Give the search time: population, damping or mutation strength have changed."""
+        self.since = 0
+
+    def begin_again(self) -> None:
+        """Forget the values: another start begins."""
+        self.lowest, self.sigma_then, self.since = math.inf, 0.0, 0
+        self.recent, self.sigmas = [], []
+
+    def entries(self) -> dict[str, Any]:
+        """Return what a checkpoint writes; infinite numbers as text."""
+        return {
+            name: str(value) if value == math.inf else value for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def restored(cls, entries: dict[str, Any]) -> NoiseWatch:
+        """Return the watch that `entries` was taken from."""
+        fresh = asdict(cls())
+        found = {name: type(value)(entries[name]) for name, value in fresh.items()}
+        for name in ("recent", "sigmas"):
+            found[name] = [float(value) for value in entries[name]]
+        return cls(**found)
