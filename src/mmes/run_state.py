@@ -14,7 +14,7 @@ from mmes.observe import COLUMNS, History
 from mmes.result import Result
 from mmes.run_settings import RunSettings, understood
 from mmes.stopping import StopReason
-from mmes.strategies import AnyStrategy
+from mmes.strategies import AnyStrategy, AskTell
 from mmes.strategies.record import checked_scalar
 
 Vector = NDArray[np.float64]
@@ -148,6 +148,8 @@ class RunState:
         MemoryError
             If that does not fit; nothing has changed then.
         """
+        if not isinstance(self.es, AskTell):
+            raise TypeError(f"the strategy {self.es.name!r} has no population to grow")
         sigma = self.noise.sigma_before()
         if 2 * self.es.population_size * GENERATIONS <= self.evaluations:
             self.es.grow(sigma)

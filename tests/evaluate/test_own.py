@@ -104,8 +104,8 @@ def test_it_hears_of_every_generation_in_order() -> None:
 
 def test_it_follows_every_start_and_what_is_resumed(tmp_path) -> None:
     own = Listening()
-    options = {"seed": 1, "stagnation_window": 4, "restarts": 2, "strategy": "mmes"}
-    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 11}
+    options = {"seed": 1, "stagnation_window": 3, "restarts": 2, "strategy": "mmes"}
+    options |= {"checkpoint": tmp_path / "run.mmes", "max_generations": 30}
 
     class Flat(Objective):
         objective = staticmethod(lambda x: 1.0)
