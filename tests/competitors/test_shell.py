@@ -12,6 +12,7 @@ import pytest
 from small import ellipsoid, make, rastrigin, walk
 
 from mmes.competitors import COMPETITORS
+from mmes.competitors.draws import Draws
 from mmes.errors import TellError
 from mmes.stopping import StopReason
 
@@ -219,6 +220,31 @@ def test_wrong_tells_change_nothing(name: str) -> None:
     assert es.evaluations == 0
     with pytest.raises(TypeError, match="has no option 'sigma_min'"):
         make(name, sigma_min=1.0)
+
+
+@everyone
+def test_no_random_number_is_used_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[tuple[int, int, int]] = set()
+
+    def recording(method: Any) -> Any:
+        def called(self: Draws, count: int, stream: int, step: int, part: int = 0) -> Any:
+            address = (int(stream), step, part)
+            assert address not in seen
+            seen.add(address)
+            return method(self, count, stream, step, part)
+
+        return called
+
+    monkeypatch.setattr(Draws, "uniforms", recording(Draws.uniforms))
+    monkeypatch.setattr(Draws, "normals", recording(Draws.normals))
+    walk(make(name), rastrigin, 3000)
+    assert len(seen) > 20
+
+
+@everyone
+def test_what_does_not_fit_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(MemoryError, match=f"{name} needs .* usable"):
+        make(name, population_size=10**12)
 
 
 @everyone

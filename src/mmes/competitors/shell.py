@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mmes import memory
 from mmes.bookkeeping import OneAtATime, Pending, told_values
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
@@ -17,7 +18,7 @@ from mmes.competitors.setting import WORST, Asking, Setting
 from mmes.kernels import choose_kernel
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
-from mmes.start import checked_box, checked_inside, checked_manifold, checked_point
+from mmes.start import checked_box, checked_inside, checked_manifold, checked_point, claimed_size
 from mmes.stopping import StopReason
 
 _COMMON = {option.name: option for option in COMMON_OPTIONS}
@@ -86,6 +87,7 @@ class Competitor:
     ):
         self.options: dict[str, Any] = validated(self.option_table(), options, type(self).__name__)
         checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
+        self._check_memory(claimed_size(x0))
         start = checked_point(x0)
         lower, upper = checked_box(bounds, start.size, f"the strategy {self.name!r}")
         checked_inside(start, lower, upper)
@@ -160,13 +162,18 @@ class Competitor:
 
     # Ask and tell
 
-    def ask(self) -> Vector:
+    def ask(self, rows: ArrayLike | None = None) -> Vector:
         """Return the points to be evaluated next, a read-only array with one point per row.
 
         Asking again before telling gives the same array.
+
+        Parameters
+        ----------
+        rows : array_like of int, optional
+            Return these rows alone.
         """
         with self._alone:
-            return self._points
+            return self._points if rows is None else self._points[np.asarray(rows, np.int64)]
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the asked points; the search goes on when all have come.
@@ -297,6 +304,18 @@ class Competitor:
         return made
 
     # Inner works
+
+    def _check_memory(self, n: int) -> None:
+        """Refuse what does not fit, before anything is allocated."""
+        size = self.options["population_size"]
+        # The population, one of trials, and what is computed on the way.
+        needed = 8 * n * (6 * size + 20)
+        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+        if needed > usable:
+            raise MemoryError(
+                f"{self.name} needs {memory.in_words(needed)} for n = {n} and a population of "
+                f"{size}; but {memory.in_words(usable)} are usable"
+            )
 
     def _shown(self, points: Vector) -> Vector:
         """Return points as users see them: they cannot be made writable."""
