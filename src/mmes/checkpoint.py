@@ -25,6 +25,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from mmes import exclusive
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -33,11 +34,6 @@ from mmes.errors import (
     warn_user,
 )
 from mmes.version import __version__
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None
 
 FORMAT = 1
 """The format that is written. All formats up to this one can be read."""
@@ -108,12 +104,12 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
     """
     path = Path(path)
     partial = partial_path(path)
-    with _locked(partial) as file:
+    with exclusive.new_file(partial) as file:
         try:
             _write_archive(file, state, arrays)
             file.flush()
             os.fsync(file.fileno())
-            if not _is(partial, file.fileno()):
+            if not exclusive.is_same(partial, file.fileno()):
                 raise CheckpointError(f"another process has removed or replaced {partial}")
             _keep_previous(path)
             os.replace(partial, path)
@@ -122,72 +118,6 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
                 os.unlink(partial)
             raise
     _sync_folder(path.parent)
-
-
-@contextlib.contextmanager
-def _locked(partial: Path) -> Iterator[IO[bytes]]:
-    """Give a new file of that name, which no other process writes to."""
-    handle = _created(partial)
-    with open(handle, "w+b") as file:
-        yield file
-
-
-def _created(partial: Path) -> int:
-    flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    for _ in range(100):  # as often as others may come in between
-        try:
-            # A new file, whatever there is: a link, a pipe or a file of that name that someone has
-            # put there is never written to.
-            handle = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            _remove_left_over(partial, flags)
-            continue
-        try:
-            _lock(handle, partial)
-            if _is(partial, handle):
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # taken for one that was left over, before it was locked
-    raise CheckpointError(f"other processes keep writing {partial}; give each run its own file")
-
-
-def _remove_left_over(partial: Path, flags: int) -> None:
-    """Remove what a killed process left unfinished, but not what a living one is writing."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.lstat(partial).st_mode):
-            os.unlink(partial)
-            return
-        handle = os.open(partial, flags | getattr(os, "O_NONBLOCK", 0))
-        try:
-            # Once it is locked, its owner may have finished and given it its name.
-            _lock(handle, partial)
-            if _is(partial, handle):
-                os.unlink(partial)
-        finally:
-            os.close(handle)
-
-
-def _lock(handle: int, partial: Path) -> None:
-    if fcntl is not None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CheckpointError(
-                f"another process is writing the checkpoint {partial.with_suffix('')}; "
-                "give each run its own file"
-            ) from None
-        except OSError:  # a file system without locks
-            pass
-
-
-def _is(path: Path, handle: int) -> bool:
-    """Return whether the path still names the file that is open."""
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False
 
 
 def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> None:

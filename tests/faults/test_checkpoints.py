@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import checkpoint
+from mmes import checkpoint, exclusive
 from mmes.errors import CheckpointError, CheckpointWarning
 from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
@@ -115,7 +115,8 @@ def kill_at_random(script, tmp_path, times, rng):
     path = tmp_path / "run.mmes"
     for _ in range(times):
         process = script(WRITER)
-        process.stdout.readline()  # it has come through a generation
+        for _ in range(2):
+            process.stdout.readline()  # in the second generation, so that there is a checkpoint
         time.sleep(rng.uniform(0.0, 0.3))
         process.send_signal(signal.SIGKILL)
         said, _ = process.communicate()
@@ -604,7 +605,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     """It opens the unfinished file, the owner finishes, and only then is the lock free."""
     path = tmp_path / "run.mmes"
     partial = checkpoint.partial_path(path)
-    lock = checkpoint._lock
+    lock = exclusive._lock
     met = []
 
     def late(handle, name):
@@ -617,7 +618,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     checkpoint.write(path, {"n": 1}, {"x": np.arange(5.0)})
     finished = path.read_bytes()
     os.rename(path, partial)
-    monkeypatch.setattr(checkpoint, "_lock", late)
+    monkeypatch.setattr(exclusive, "_lock", late)
     checkpoint.write(path, {"n": 2}, {})
     assert met == [finished]
     assert checkpoint.read(path)[0] == {"n": 2}
@@ -626,7 +627,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
 
 def test_row32_two_writers_of_one_file_are_told_apart(tmp_path):
     path = tmp_path / "run.mmes"
-    with checkpoint._locked(checkpoint.partial_path(path)) as file:
+    with exclusive.new_file(checkpoint.partial_path(path)) as file:
         file.write(b"unfinished")
         with pytest.raises(CheckpointError, match="another process is writing"):
             checkpoint.write(path, {"n": 1}, {})

@@ -20,7 +20,8 @@ START = (np.linspace(-2, 2, 400), 1.0)
 
 
 def test_row07_a_worker_is_killed_every_second_of_a_hundred_thousand_evaluations(same):
-    options = {"seed": 9, "max_evaluations": 100_000, "stagnation_window": "off"}
+    # The damping keeps sigma where it is, so that the run has no end of its own.
+    options = {"seed": 9, "max_evaluations": 100_000, "stagnation_window": "off", "damping": 1e6}
     undisturbed = mmes.minimize(hostile.sphere, *START, **options)
     assert undisturbed.nfev == 100_000
     over, killed = threading.Event(), []
@@ -85,3 +86,42 @@ def test_row12_fifty_kills_of_the_whole_process(script, tmp_path, same):
     resumed = mmes.resume(path, hostile.sphere, max_generations=end)
     options = {"seed": 9, "stagnation_window": "off", "damping": 1e6, "max_generations": end}
     same(resumed, mmes.minimize(hostile.sphere, np.linspace(-2, 2, 3000), 1.0, **options))
+
+
+SIGNALLED = """
+    import os
+    import numpy as np, mmes
+    from mmes.testing.hostile import sphere
+
+    def say(word):
+        os.write(1, word.encode() + b"\\n")
+
+    def begun(progress):
+        if not said:
+            said.append(say("begun"))
+
+    if __name__ == "__main__":
+        while True:
+            try:
+                said = []
+                mmes.minimize(sphere, np.ones(50), 1.0, seed=9, stagnation_window="off",
+                              damping=1e6, strategy="mmes", workers={workers},
+                              callback=begun)
+            except KeyboardInterrupt as error:
+                say("SIGINT" if error.result is not None else "no result")
+            except mmes.errors.Terminated as error:
+                say("SIGTERM" if error.result is not None else "no result")
+    """
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_row30_of_a_thousand_signals_none_is_lost(script, workers):
+    """Five hundred for each way, at random moments, in one process after the other's run."""
+    rng = random.Random(4)
+    process = script(SIGNALLED.format(workers=workers))
+    for _ in range(500):
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.01), rng.uniform(0.0, 0.1))))
+        number = rng.choice((signal.SIGINT, signal.SIGTERM))
+        process.send_signal(number)
+        assert process.stdout.readline() == f"{number.name}\n"

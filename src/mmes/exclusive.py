@@ -1,0 +1,87 @@
+"""A new file of a given name, which one process alone writes to.
+
+Whatever else has that name is not written to: a link, a pipe, the file of a killed process. What a
+living process is writing is left alone, and said so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from mmes.errors import CheckpointError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
+
+@contextlib.contextmanager
+def new_file(partial: Path) -> Iterator[IO[bytes]]:
+    """Give a new file of that name, which no other process writes to."""
+    handle = _created(partial)
+    with open(handle, "w+b") as file:
+        yield file
+
+
+def _created(partial: Path) -> int:
+    flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    for _ in range(100):  # as often as others may come in between
+        try:
+            # A new file, whatever there is: a link, a pipe or a file of that name that someone has
+            # put there is never written to.
+            handle = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            _remove_left_over(partial, flags)
+            continue
+        try:
+            _lock(handle, partial)
+            if is_same(partial, handle):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # taken for one that was left over, before it was locked
+    raise CheckpointError(f"other processes keep writing {partial}; give each run its own file")
+
+
+def _remove_left_over(partial: Path, flags: int) -> None:
+    """Remove what a killed process left unfinished, but not what a living one is writing."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(partial).st_mode):
+            os.unlink(partial)
+            return
+        handle = os.open(partial, flags | getattr(os, "O_NONBLOCK", 0))
+        try:
+            # Once it is locked, its owner may have finished and given it its name.
+            _lock(handle, partial)
+            if is_same(partial, handle):
+                os.unlink(partial)
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, partial: Path) -> None:
+    if fcntl is not None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointError(
+                f"another process is writing the checkpoint {partial.with_suffix('')}; "
+                "give each run its own file"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+
+
+def is_same(path: Path, handle: int) -> bool:
+    """Return whether the path still names the file that is open."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
