@@ -9,9 +9,9 @@
 
 namespace mmes::MMES_LEVEL {
 
-using Doubles = double __attribute__((vector_size(4 * kWidth), aligned(8), may_alias));
+// In memory, where registers' worth of numbers need not be aligned.
+using LooseDoubles = double __attribute__((vector_size(4 * kWidth), aligned(8), may_alias));
 using HalfFloats = float __attribute__((vector_size(2 * kWidth), aligned(4)));
-constexpr std::size_t kDoubles = kWidth / 2;
 
 template <bool past_caches>
 MMES_INLINE void put(double* out, Doubles value) {
@@ -22,7 +22,7 @@ MMES_INLINE void put(double* out, Doubles value) {
 #elif defined(__x86_64__)
     if constexpr (past_caches) return _mm_stream_pd(out, (__m128d)value);
 #endif
-    *reinterpret_cast<Doubles*>(out) = value;
+    *reinterpret_cast<LooseDoubles*>(out) = value;
 }
 
 static inline bool on_a_line(const double* out) { return reinterpret_cast<std::uintptr_t>(out) % 64 == 0; }
@@ -31,7 +31,7 @@ static inline bool on_a_line(const double* out) { return reinterpret_cast<std::u
 static inline void put_past_caches(double* out, const double* from, std::size_t count) {
     std::size_t i = 0;
     for (; i < count && !on_a_line(out + i); ++i) out[i] = from[i];
-    for (; i + kDoubles <= count; i += kDoubles) put<true>(out + i, *reinterpret_cast<const Doubles*>(from + i));
+    for (; i + kDoubles <= count; i += kDoubles) put<true>(out + i, *reinterpret_cast<const LooseDoubles*>(from + i));
     for (; i < count; ++i) out[i] = from[i];
 }
 
@@ -64,7 +64,7 @@ template <bool pair, bool past_caches, bool four>
 MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, double sigma, float* z,
                                 const FourRows& rows, std::size_t begin, std::size_t count) {
     const auto put_both = [&](std::size_t i, Doubles step) MMES_INLINE_MEMBER {
-        const Doubles centre = *reinterpret_cast<const Doubles*>(mean + i);
+        const Doubles centre = *reinterpret_cast<const LooseDoubles*>(mean + i);
         put<past_caches>(x + i, centre + step);
         if constexpr (pair) put<past_caches>(mirror + i, centre - step);
     };
@@ -215,7 +215,7 @@ MMES_INLINE void put_step(float* z, const Draw& d, std::size_t begin, std::size_
 template <bool past_caches>
 static inline void keep_block(float* out, const float* z) {
     for (std::size_t i = 0; i < kBlock; i += kWidth)
-        put<past_caches>(reinterpret_cast<double*>(out + i), *reinterpret_cast<const Doubles*>(z + i));
+        put<past_caches>(reinterpret_cast<double*>(out + i), *reinterpret_cast<const LooseDoubles*>(z + i));
 }
 
 MMES_INLINE void sample_block(const Draw& d, std::size_t begin, std::size_t count) {
