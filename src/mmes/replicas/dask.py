@@ -16,6 +16,7 @@ from mmes.replicas.engine import Terms
 from mmes.replicas.replica import Replica
 
 _START_SECONDS = 10.0
+_EVALUATIONS = ("work", "points")
 
 
 class Dask:
@@ -60,7 +61,7 @@ class _Actor:
         self.address, self.future = address, future
         self.actor: Any = None  # once it is made
         self.lock = asyncio.Lock()
-        self.unanswered = 0
+        self.evaluating = 0
 
 
 class _Call:
@@ -112,7 +113,7 @@ class DaskEngine:
     def call(self, handle: _Actor, message: tuple[Any, ...]) -> _Call:
         """See `Engine.call`."""
         call = _Call()
-        handle.unanswered += 1
+        handle.evaluating += message[0] in _EVALUATIONS
         self._client.loop.add_callback(self._carry, handle, message, call)
         return call
 
@@ -126,7 +127,7 @@ class DaskEngine:
         # Whatever goes wrong in `Replica` is an answer: this is a lost actor.
         except (Exception, asyncio.CancelledError) as error:
             call.error = ConnectionError(f"{type(error).__name__}: {error}")
-        handle.unanswered -= 1
+        handle.evaluating -= message[0] in _EVALUATIONS
         call.done = True
         self._bell.put(None)
 
@@ -148,14 +149,10 @@ class DaskEngine:
         return future.answer
 
     def kill(self, handle: _Actor) -> None:
-        """See `Engine.kill`: the worker of a busy actor is restarted, since threads cannot end."""
+        """See `Engine.kill`: an evaluation is ended with its worker, since threads cannot end."""
         self._actors.remove(handle)
         handle.future.release()
-        if (
-            handle.actor is not None
-            and handle.unanswered
-            and handle.address in self._client.nthreads()
-        ):
+        if handle.evaluating and handle.address in self._client.nthreads():
             threading.Thread(target=self._restart, args=(handle.address,), daemon=True).start()
 
     def _restart(self, address: str) -> None:
