@@ -234,6 +234,6 @@ def test_row29_an_objective_may_print_fork_and_start_threads(way, capfd):
 
 
 def test_row29_processes_do_not_start_by_fork():
-    from mmes.evaluate.processes import _context
+    from mmes.evaluate.children import start_context
 
-    assert _context().get_start_method() in ("forkserver", "spawn")
+    assert start_context().get_start_method() in ("forkserver", "spawn")

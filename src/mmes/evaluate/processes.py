@@ -8,16 +8,13 @@ each worker has its own pipe.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import math
-import multiprocessing
 import os
 import select
 import signal
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError
-from mmes.evaluate import worker
+from mmes.evaluate import children, worker
 from mmes.evaluate.channel import Channel
 from mmes.evaluate.pickling import pickled
 from mmes.evaluate.protocol import Evaluator, first_part
@@ -102,7 +99,7 @@ class ProcessEvaluator(Evaluator):
         self._retries = retries
         self._lost = lost
         self._chunk_size = chunk_size
-        self._context = _context()
+        self._context = children.start_context()
         self._crew: list[_Worker] = []
         self._owner = os.getpid()
         self._slots: Slots | None = None
@@ -154,10 +151,10 @@ class ProcessEvaluator(Evaluator):
             if who.ready and who.batch is None:
                 who.channel.send(None)
             else:
-                _kill(who.process)
+                children.kill(who.process)
         patience = time.monotonic() + _FAREWELL_SECONDS
         while self._crew:  # one by one: called again after an interruption, it goes on
-            _join(self._crew[-1].process, patience - time.monotonic())
+            children.join(self._crew[-1].process, patience - time.monotonic())
             self._dismiss(self._crew[-1])  # with what the objective left running
         if self._slots is not None:
             self._slots.close()
@@ -197,7 +194,7 @@ class ProcessEvaluator(Evaluator):
         who = _Worker(process, Channel(ours), slot, deadline=time.monotonic() + limit)
         self._crew.append(who)
         try:
-            with _script_from_a_pipe():
+            with children.script_from_a_pipe():
                 process.start()
         except (EOFError, OSError):
             # The fork server has died; once it is known to be dead, a start makes a new one.
@@ -208,8 +205,8 @@ class ProcessEvaluator(Evaluator):
             theirs.close()
 
     def _dismiss(self, who: _Worker) -> None:
-        _kill(who.process)
-        _join(who.process, _FAREWELL_SECONDS)
+        children.kill(who.process)
+        children.join(who.process, _FAREWELL_SECONDS)
         who.channel.close()
         self._crew.remove(who)
 
@@ -260,8 +257,8 @@ class ProcessEvaluator(Evaluator):
         return {descriptor for descriptor, _ in events.poll(math.ceil(seconds * 1000))}
 
     def _count_failed_start(self, who: _Worker, late: bool) -> None:
-        _kill(who.process)
-        _join(who.process, _FAREWELL_SECONDS)
+        children.kill(who.process)
+        children.join(who.process, _FAREWELL_SECONDS)
         code = None if who.process.pid is None else who.process.exitcode
         killed = not late and code in (None, -signal.SIGKILL, _FORK_SERVER_DIED)
         self._failed_starts += 1
@@ -347,42 +344,3 @@ class ProcessEvaluator(Evaluator):
 
 def _batches(rows: range, size: int) -> deque[Batch]:
     return deque(range(first, min(first + size, len(rows))) for first in rows[::size])
-
-
-def _context() -> Any:
-    """Return how processes start: never by fork, which would copy locks that other threads hold."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mmes.evaluate.server"])
-    return context
-
-
-@contextlib.contextmanager
-def _script_from_a_pipe() -> Iterator[None]:
-    """Keep multiprocessing from importing a script that is no file: ``python - < script``."""
-    main = sys.modules.get("__main__")
-    file = getattr(main, "__file__", None)
-    if main is None or file is None or os.path.exists(file):
-        yield
-        return
-    main.__file__ = None
-    try:
-        yield
-    finally:
-        main.__file__ = file
-
-
-def _kill(process: Any) -> None:
-    """End a worker and what it has started, in its group of processes."""
-    if process.pid is None:
-        return
-    with contextlib.suppress(OSError, AttributeError):  # gone already; or no process groups here
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(OSError, ValueError):
-        process.kill()
-
-
-def _join(process: Any, seconds: float) -> None:
-    if process.pid is not None:
-        process.join(max(seconds, 0))

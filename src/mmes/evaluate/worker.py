@@ -32,7 +32,7 @@ _PR_SET_PDEATHSIG = 1
 
 def serve(connection: Connection, task_bytes: bytes) -> None:
     """Answer batches until the pipe closes; first `READY`, or why there is no objective."""
-    _stand_alone()
+    stand_alone()
     line = Line(connection)
     try:
         task = pickle.loads(task_bytes)  # what our own process wrote, through our own pipe
@@ -59,7 +59,7 @@ def _points(where: Any, memory: Attached) -> np.ndarray[Any, Any]:
     return np.frombuffer(bytearray(data), dtype=np.float64).reshape(shape)
 
 
-def _stand_alone() -> None:
+def stand_alone() -> None:
     """Leave the signals of the terminal to the parent, and end when the parent does.
 
     In a process group of its own, a worker can be ended together with all that an objective may

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from multiprocessing.connection import Connection
 from typing import Any
 
-from mmes.evaluate import processes, worker
+from mmes.evaluate import children, worker
 from mmes.evaluate.channel import Channel, Line
 from mmes.evaluate.choose import usable_cores
 from mmes.evaluate.remote import Task
@@ -55,13 +55,13 @@ class _Process:
     """A replica's process, the channel to it, and the calls that it has not answered."""
 
     def __init__(self, setup: tuple[Any, ...]):
-        context = processes._context()
+        context = children.start_context()
         ours, theirs = context.Pipe()
         self.channel = Channel(ours)
         self.process = context.Process(target=_serve, args=(theirs, setup), name="mmes-replica")
         self.waiting: deque[_Call] = deque()
         try:
-            with processes._script_from_a_pipe():
+            with children.script_from_a_pipe():
                 self.process.start()
         finally:
             theirs.close()
@@ -133,8 +133,8 @@ class LocalEngine:
 
     def kill(self, handle: _Process) -> None:
         """See `Engine.kill`."""
-        processes._kill(handle.process)
-        processes._join(handle.process, _FAREWELL_SECONDS)
+        children.kill(handle.process)
+        children.join(handle.process, _FAREWELL_SECONDS)
         _lose(handle)
         handle.channel.close()
 
@@ -162,7 +162,7 @@ def _lose(to: _Process) -> None:
 
 def _serve(connection: Connection, setup: tuple[Any, ...]) -> None:
     """Answer messages until the pipe closes."""
-    worker._stand_alone()
+    worker.stand_alone()
     line = Line(connection)
     replica = Replica(*setup)
     with contextlib.suppress(EOFError, OSError):
