@@ -11,6 +11,7 @@ from mmes.cli import main
 def test_replicas_give_the_same_result(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     common = ["run", "sphere", "--dim", "20", "--seed", "1", "--max-generations", "30", "--quiet"]
+    common += ["--strategy", "mmes"]
     assert main([*common, "--no-vectorized", "--out", "alone"]) == 0
     assert main([*common, "--no-vectorized", "--out", "both", "--replicas", "local:2"]) == 0
     found = [

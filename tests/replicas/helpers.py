@@ -127,7 +127,7 @@ class Replicas:
 
 
 def run(objective=hostile.sphere, n=30, **options):
-    options = {"seed": 5, "max_generations": 60} | options
+    options = {"strategy": "mmes", "seed": 5, "max_generations": 60} | options
     return mmes.minimize(objective, np.linspace(1, 2, n), 0.5, **options)
 
 

@@ -152,10 +152,11 @@ if __name__ == "__main__":
     for name, (objective, options) in pickle.loads(Path("cases").read_bytes()).items():
         results[name] = mmes.minimize(
             globals()[objective], np.linspace(1, 2, 30), 0.5, workers=workers,
-            **{"seed": 5, "max_generations": 60} | options)
+            **{"strategy": "mmes", "seed": 5, "max_generations": 60} | options)
     Path(f"rank{rank}").write_bytes(pickle.dumps(results))
     try:
-        mmes.minimize(hostile.Raises(".", at=(200,)), np.ones(10), 1.0, workers=workers)
+        mmes.minimize(hostile.Raises(".", at=(200,)), np.ones(10), 1.0, workers=workers,
+                      strategy="mmes")
     except mmes.EvaluationError as error:
         Path(f"error{rank}").write_text(str(error))
 """

@@ -283,6 +283,7 @@ def test_the_head_is_killed_and_another_crew_goes_on(tmp_path):
 
     if __name__ == "__main__":
         mmes.minimize(hostile.sphere, np.linspace(1, 2, 30), 0.5, seed=5, max_generations=60,
+                      strategy="mmes",
                       workers=Local(int(sys.argv[1])), callback=die, checkpoint="run.mmes",
                       checkpoint_generations=7, resume="auto")
     """

@@ -71,7 +71,8 @@ class Course:
             able = ", ".join(n for n, kind in STRATEGIES.items() if kind.search_type.replicable)
             raise ValueError(
                 f"the strategy {es.name!r} does not give the same bits on every machine, so that "
-                f"replicas cannot follow it; {able} do, and workers=executor works for all"
+                f"replicas cannot follow it; name one that does, strategy='mmes' or another of "
+                f"{able}; or send the candidates, workers=executor"
             )
         self.es, self.run = es, run
         self.kind = pickled_classes(type(es), type(es.manifold))

@@ -162,6 +162,7 @@ def a_run_with_it_is_the_run_without(make: Make) -> None:
     """As `workers` of `mmes.minimize`: restarts and a last generation of one row included."""
     points = _points(1, 6)[0]
     options: dict[str, Any] = {
+        "strategy": "mmes",
         "seed": 3,
         "stagnation_window": 5,
         "stagnation_tolerance": 1e-2,
