@@ -54,6 +54,7 @@ def as_json(result: Result) -> dict[str, Any]:
     left_out = ("x", "mean", "history", "reevaluated")
     entries = {k: v for k, v in vars(result).items() if k not in left_out}
     entries |= {"reason": result.reason.name, "dimension": result.x.size}
+    entries["reasons"] = [reason.name for reason in result.reasons]
     if result.reevaluated is not None:
         entries["reevaluated"] = {k: v.tolist() for k, v in result.reevaluated.items()}
     return {name: _plain(value) for name, value in entries.items()}
