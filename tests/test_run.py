@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -179,3 +181,12 @@ def test_history_counts_in_integers() -> None:
     r = mmes.minimize(sphere, X0, 0.5, seed=1, max_evaluations=25, strategy="mmes")
     assert r.history["evaluations"].dtype == r.history["start"].dtype == np.int64
     assert r.history["evaluations"].tolist() == [10, 19, 25]
+
+
+def test_importing_the_library_leaves_out_what_few_need() -> None:
+    program = """
+import sys, mmes
+assert not {"asyncio", "ssl", "mmes.replicas"} & set(sys.modules), sorted(sys.modules)
+mmes.replicas.Ray
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,7 +6,8 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
-from mmes import replicas
+from typing import TYPE_CHECKING, Any
+
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -52,3 +53,15 @@ __all__ = [
     "replicas",
     "resume",
 ]
+
+if TYPE_CHECKING:
+    from mmes import replicas
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when it is used: with asyncio and ssl it would take a third of the import time.
+    if name == "replicas":
+        import mmes.replicas
+
+        return mmes.replicas
+    raise AttributeError(f"module 'mmes' has no attribute {name!r}")
