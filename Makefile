@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The Python that has torch for the GPU; it need not have mmes installed.
+GPU_PYTHON ?= python3
 NATIVE := $(wildcard native/*.cpp native/*.hpp native/*/*.cpp native/*/*.hpp)
 # An editable install knows the packages of the day it was made.
 PACKAGES := $(shell find src -name __init__.py)
@@ -54,6 +56,11 @@ test-all: $(VENV)/.installed
 # Ten minutes of kills, signals, hostile files, objectives and numbers; prints what was survived.
 attack: $(VENV)/.installed
 	$(BIN)/python tools/attack.py --seconds 600
+
+# On a machine with a GPU and torch: the same tests, with the Triton kernels compiled.
+GPU_TESTS := tests/kernels/test_device_kernels.py tests/strategies/test_devices.py tests/test_devices.py
+test-gpu:
+	PYTHONPATH=src $(GPU_PYTHON) -m pytest -q -m "not slow" -W ignore::mmes.errors.KernelWarning $(GPU_TESTS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

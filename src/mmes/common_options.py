@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmes.boxes import BOXES
-from mmes.kernels import KERNELS
+from mmes.kernels import DEVICE_KERNELS, KERNELS
 from mmes.options import Option
 from mmes.randomness import SEED_LIMIT
 
@@ -85,9 +85,10 @@ COMMON_OPTIONS = (
     Option(
         "kernel",
         str,
-        "Native (C++) or reference (numpy) kernel; 'auto' takes the best there is.",
+        "Native (C++) or reference (numpy) kernel, or torch operations on a device; 'auto' takes "
+        "the best there is.",
         default="auto",
-        choices=("auto", *KERNELS),
+        choices=("auto", *KERNELS, *DEVICE_KERNELS),
     ),
     Option(
         "threads",
@@ -95,5 +96,19 @@ COMMON_OPTIONS = (
         "Threads of the native kernel; no result depends on it.",
         default_text="the variable MMES_THREADS; 1, or all cores for large generations",
         low=1,
+    ),
+    Option(
+        "device",
+        str,
+        "Where the state lives and candidates are made, as torch names it: 'cuda', 'cuda:1', "
+        "'cpu'. Candidates are then tensors there; without a device they are numpy arrays.",
+        default_text="that of x0 where it is a tensor",
+    ),
+    Option(
+        "population_dtype",
+        str,
+        "Precision of the candidates on a device.",
+        default_text="float32, on the CPU float64",
+        choices=("float32", "float64"),
     ),
 )

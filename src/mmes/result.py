@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.stopping import StopReason
+from mmes.tensors import hosted
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Result:
     Attributes
     ----------
     x : ndarray
-        The best point observed; inside the bounds.
+        The best point observed; inside the bounds. With a device, a tensor there, as is `mean`.
     fun : float
         Its value, as it was observed. For a noisy objective `x` is the better of the best point and
         the mean by new evaluations, and this their average.
@@ -113,7 +114,7 @@ class Result:
         for f in fields(self):
             if f.name in ("history", "options", "reason"):
                 continue
-            value = getattr(self, f.name)
+            value = hosted(getattr(self, f.name))
             if value is None:
                 continue
             if isinstance(value, np.ndarray):

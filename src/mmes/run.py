@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.boxes import Clip
 from mmes.display import watchers
 from mmes.errors import (
     CheckpointError,
@@ -24,6 +25,7 @@ from mmes.errors import (
 )
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
+from mmes.evaluate.own import is_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
 from mmes.noise import ASKED
@@ -33,6 +35,7 @@ from mmes.result import Result
 from mmes.run_settings import RunSettings, resumed_arguments
 from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
+from mmes.start import check_workers
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 
@@ -73,6 +76,7 @@ class Run:
         space = {"bounds": bounds, "scale": scale, "manifold": manifold}
         settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
         self._observers = Observers(watchers(callback, progress))
+        check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         objective = with_arguments(fun, args)
         self._evaluator = make_evaluator(objective, workers, catch, settings.evaluation)
         self._saver = Saver(checkpoint, settings.limits)
@@ -367,10 +371,12 @@ class Run:
     def _values_at(self, points: list[Any], count: int) -> NDArray[np.float64]:
         """Return `count` values of each point."""
         kernel, box = self._state.es.kernel, self._settings.place.box
-        places = np.repeat([kernel.to_host(x) for x in points], count, axis=0)
+        places = kernel.population(len(points) * count, self._state.es.dimension)
+        for row in range(len(points) * count):
+            kernel.assign(kernel.row(places, row), points[row // count].reshape(-1))
         if box is not None:
-            places = np.clip(places, *box)
-        shown = kernel.shown(kernel.from_host(places), places.shape)
+            kernel.confine(places, places, Clip(*box))
+        shown = kernel.shown(places, (len(points) * count, *points[0].shape))
         return self._evaluate(shown, self.generations, lambda: True)
 
     def _leave(self, error: BaseException) -> None:

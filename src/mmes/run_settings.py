@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mmes.common_options import with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
+from mmes.kernels import choose_kernel
 from mmes.manifolds import Manifold, manifold_from
 from mmes.memory import in_words
 from mmes.options import validated
@@ -26,11 +27,12 @@ from mmes.start import (
     checked_manifold,
     checked_start,
     claimed_size,
+    started_from,
 )
 from mmes.strategies import AnyStrategy, AskTell, automatic, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
-_FREE_OPTIONS = ("kernel", "threads")
+_FREE_OPTIONS = ("kernel", "threads", "device", "population_dtype")
 # Arguments of `minimize` that are no options, and may differ after resuming.
 _FREE_ARGUMENTS = ("args", "callback", "catch", "progress", "workers")
 
@@ -87,9 +89,12 @@ class RunSettings:
             Its options.
         """
         bounds, scale = space["bounds"], space["scale"]
+        x0, options = started_from(x0, options)
         why = ""
         if isinstance(strategy, str) and strategy.lower() == "auto":
-            kind, why = automatic(_variables(x0, bounds), space["manifold"] is not None)
+            kind, why = automatic(
+                _variables(x0, bounds), space["manifold"] is not None, options.get("device") is None
+            )
         else:
             kind = get_strategy(strategy)
         table = RUN_OPTIONS + kind.option_table()
@@ -201,7 +206,11 @@ class RunSettings:
             If it is no state of a run.
         """
         with understood():
-            return self._continued(saved)
+            found = self._continued(saved)
+        # What this machine lacks is no fault of the file.
+        kernel, *place = (found.options.get(name) for name in _FREE_OPTIONS)
+        choose_kernel(kernel or "auto", *place)
+        return found
 
     def _continued(self, saved: dict[str, Any]) -> RunSettings:
         here, there = self.entries(), {name: saved[name] for name in ("strategy", "sigma0")}
@@ -255,6 +264,8 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             | limits
             | {"kernel": "auto", "threads": None, "resume": "never"}
         )
+        if given.get("device", own.get("device")) is None:
+            own.pop("population_dtype", None)
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         place = {
             "x0": arrays.get("x0"),

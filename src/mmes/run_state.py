@@ -16,6 +16,7 @@ from mmes.run_settings import RunSettings, understood
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 from mmes.strategies.record import checked_scalar
+from mmes.tensors import hosted
 
 Vector = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ class RunState:
     def go_on_with(self, es: AnyStrategy) -> None:
         """Let the next start begin."""
         value, x = self._better_start()
-        self.best = value, np.array(self.es.kernel.to_host(x))
+        self.best = value, self.es.kernel.copy(x)
         self.spent += self._here()
         self.start += 1
         self.growth += 1
@@ -178,7 +179,7 @@ class RunState:
         """
         search = self.es.state(copy)
         arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
-        own = settings.arrays() | ({} if self.best is None else {"best_x": self.best[1]})
+        own = settings.arrays() | ({} if self.best is None else {"best_x": hosted(self.best[1])})
         arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         arrays["history"] = self.history.table()
         return settings.entries() | {
@@ -223,12 +224,11 @@ class RunState:
             if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        places = ("kernel", "threads", "device")
+        where = {name: value for name, value in settings.options.items() if name in places}
+        es = settings.strategy.from_state(saved["search"] | {"arrays": inner}, **where)
         return cls(
-            es=settings.strategy.from_state(
-                saved["search"] | {"arrays": inner},
-                kernel=settings.options["kernel"],
-                threads=settings.options["threads"],
-            ),
+            es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
             start=checked_scalar("start", saved["start"], 0),
             # Version 0.1.0 doubled at restarts alone.
@@ -239,7 +239,7 @@ class RunState:
                     for name, fresh in asdict(Spent()).items()
                 }
             ),
-            best=best,
+            best=best and (best[0], es.kernel.from_host(best[1])),
             history=History.restored(saved["history"], np.array(arrays["history"])),
             noise=NoiseWatch.restored(saved["noise"]) if "noise" in saved else NoiseWatch(),
             warned=saved["warned"] is True,
@@ -259,8 +259,8 @@ class RunState:
         es, total, reason = self.es, self.spent + self._here() + now, reasons[0]
         again = 0 if reevaluated is None else sum(map(len, reevaluated.values()))
         reached = reason is StopReason.TARGET_REACHED
-        x, fun, error = np.array(es.kernel.to_host(self.best_x)), self.best_value, None
-        mean = np.array(es.kernel.to_host(es.mean))
+        x, fun, error = es.kernel.copy(self.best_x), self.best_value, None
+        mean = es.kernel.copy(es.mean)
         if self.noise.noisy and reevaluated is not None:
             x, fun, error = _better_of_two(x, mean, reevaluated)
         return Result(

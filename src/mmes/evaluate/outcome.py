@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.options import is_real
+from mmes.tensors import hosted
 
 _REAL_KINDS = "fiu"
 
@@ -88,6 +89,7 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
 
 def _as_array(answer: Any, expected: str) -> NDArray[Any]:
     array = None
+    answer = hosted(answer)
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if hasattr(answer, "__array__"):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.evaluate.outcome import as_values
 from mmes.evaluate.protocol import Evaluator
+from mmes.tensors import hosted
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -60,7 +61,7 @@ class OwnEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        answer = self._inner.evaluate(points, generation, keep_going)
+        answer = hosted(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], np.size(answer)
         if count > rows or (count < rows and keep_going()):
             raise ValueError(

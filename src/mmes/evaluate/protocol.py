@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, in_words
+from mmes.tensors import hosted
 
 
 class Evaluator(Protocol):
@@ -80,7 +81,7 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
         f"of generation {generation}: {in_words(error)}",
-        np.array(x),
+        np.array(hosted(x)),
         candidate,
         generation,
     )

@@ -1,10 +1,10 @@
 """Kernels: all that touches vectors of length n.
 
-`reference` is the numpy reading copy, the fallback and the oracle; `native` is the same in C++.
-Both fulfil `Kernel`.
+`reference` is the numpy reading copy, the fallback and the oracle; `native` is the same in C++;
+`torch` keeps the vectors on a device. All fulfil `Kernel`.
 """
 
-from mmes.kernels.choose import KERNELS, choose_kernel, native_problem
+from mmes.kernels.choose import DEVICE_KERNELS, KERNELS, choose_kernel, native_problem
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
@@ -20,6 +20,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import ReferenceKernel
 
 __all__ = [
+    "DEVICE_KERNELS",
     "KEPT_NOISE_BYTES",
     "KERNELS",
     "DrawnRows",

@@ -1,12 +1,14 @@
 """Which kernel runs: the native one where it can be loaded, else the reference, which says so.
 
-`KERNELS` names them; to add one, write its file and its line here.
+Where a device is named, its vectors live there: the Triton kernel on a GPU, else torch operations.
+`KERNELS` and `DEVICE_KERNELS` name them; to add one, write its file and its line here.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mmes.errors import KernelWarning, warn_user
@@ -29,8 +31,57 @@ KERNELS: dict[str, Callable[[int | None], Kernel]] = {
 """What makes the kernel of each name, for a number of threads (None: as many as pay)."""
 
 
-def choose_kernel(name: str = "auto", threads: int | None = None) -> Kernel:
-    """Return the kernel of that name; ``"auto"`` takes the native one where it loads."""
+def _torch(device: str, population_dtype: str | None) -> Kernel:
+    from mmes.kernels.torch import TorchKernel
+
+    return TorchKernel(device, population_dtype)
+
+
+def _triton(device: str, population_dtype: str | None) -> Kernel:
+    from mmes.kernels.triton import TritonKernel
+
+    return TritonKernel(device, population_dtype)
+
+
+DEVICE_KERNELS: dict[str, Callable[[str, str | None], Kernel]] = {
+    "torch": _torch,
+    "triton": _triton,
+}
+"""What makes the kernel of each name, for a device and the precision of candidates."""
+
+
+def choose_kernel(
+    name: str = "auto",
+    threads: int | None = None,
+    device: str | None = None,
+    population_dtype: str | None = None,
+) -> Kernel:
+    """Return the kernel of that name; ``"auto"`` takes the fastest there is.
+
+    Parameters
+    ----------
+    name : str
+        One of `KERNELS` or `DEVICE_KERNELS`, or ``"auto"``.
+    threads : int or None
+        For kernels on the host.
+    device : str or None
+        Where the vectors live; None stands for numpy arrays.
+    population_dtype : str or None
+        For kernels on a device.
+
+    Raises
+    ------
+    ImportError
+        If the kernel, or the torch that a device needs, cannot be loaded.
+    ValueError
+        If the kernel is not one of the device.
+    """
+    if device is not None or name in DEVICE_KERNELS:
+        return _device_kernel(name, device or "cpu", population_dtype)
+    if population_dtype is not None:
+        raise ValueError(
+            f"population_dtype={population_dtype!r} needs a device; numpy candidates are float64"
+        )
     problem = native_problem() if name in ("auto", "native") else None
     if problem is not None and name == "native":
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
@@ -55,6 +106,25 @@ def _from_environment() -> int | None:
             f"the environment variable MMES_THREADS must be an integer >= 1, not {word!r}"
         )
     return int(word)
+
+
+def _device_kernel(name: str, device: str, population_dtype: str | None) -> Kernel:
+    if name in KERNELS:
+        raise ValueError(
+            f"kernel={name!r} works in the host's memory and cannot be combined with "
+            f"device={device!r}"
+        )
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} needs torch; install it with: pip install 'mmes[torch]'",
+            name="torch",
+        ) from error
+    if name == "auto":
+        compiled = device.startswith("cuda") and find_spec("triton") is not None
+        name = "triton" if compiled else "torch"
+    return DEVICE_KERNELS[name](device, population_dtype)
 
 
 def native_problem() -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes import memory
 from mmes.boxes import Box
 from mmes.kernels.protocol import Vector
 
@@ -26,9 +27,16 @@ _KEPT = 2
 class HostVectors:
     """Memory and arithmetic of vectors that are numpy arrays; see `Kernel`."""
 
+    device = None
+    entry_bytes = 8
+
     def __init__(self) -> None:
         # Memory of populations that nobody holds any more.
         self._pool: list[_Memory] = []
+
+    def available_bytes(self) -> int:
+        """See `Kernel.available_bytes`."""
+        return memory.available_bytes()
 
     def vector(self, n: int) -> Vector:
         """See `Kernel.vector`."""

@@ -179,7 +179,21 @@ class Kernel(Protocol):
         """For people: which kernel this is, for example ``"native avx512"``."""
         ...
 
+    @property
+    def device(self) -> str | None:
+        """Where the vectors live, for example ``"cuda:0"``; None for the host's memory."""
+        ...
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of one entry of a candidate."""
+        ...
+
     # Memory
+
+    def available_bytes(self) -> int:
+        """Return the bytes that could still be allocated where the vectors live."""
+        ...
 
     def vector(self, n: int) -> Handle:
         """Return a vector of zeros, in the precision of means and paths."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
 from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told_values
-from mmes.boxes import BOXES, Box, Start
+from mmes.boxes import BOXES, Box, Clip, Start
 from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
@@ -19,6 +19,7 @@ from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.start import (
+    check_able,
     checked_bounds,
     checked_inside,
     checked_manifold,
@@ -26,6 +27,7 @@ from mmes.start import (
     checked_sigma,
     checked_steps,
     claimed_size,
+    started_from,
 )
 from mmes.stopping import Standstill, StopReason
 from mmes.strategies.protocol import Search, Setup, Vector
@@ -87,11 +89,18 @@ class AskTell:
         manifold: Manifold | None = None,
         **options: Any,
     ):
+        x0, options = started_from(x0, options)
         chosen = validated(self.option_table(), options, type(self).__name__)
         sigma = checked_sigma(sigma0)
         n = claimed_size(x0)
         self._bounded = bounds is not None
         self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
+        flat_kernel = choose_kernel(
+            *(chosen[name] for name in ("kernel", "threads", "device", "population_dtype"))
+        )
+        if flat_kernel.device is not None:
+            check_able(self.search_type.on_host, self.name, manifold, flat_kernel.device)
+        self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
         planned, self.planned_bytes = self._planned(chosen, n)
         chosen |= planned
         point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
@@ -105,8 +114,6 @@ class AskTell:
         self.seed: int = chosen["seed"]
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
-        flat_kernel = choose_kernel(chosen["kernel"], chosen["threads"])
-        self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
         # On an unbounded objective the mean may run away along its path before sigma grows.
         self._farthest = 1e20 * float(np.max(np.abs(start)) + np.max(reach))
         # Where the search keeps points of its own, it knows nothing of the box.
@@ -132,7 +139,7 @@ class AskTell:
         self.failed_evaluations = 0
         self._failures_in_a_row = 0
         self._unbounded = False
-        self._best_x = self.kernel.from_host(start)
+        self._best_x = self._as_candidate(start, inside=True)
         self._best_value = math.inf
         window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
         self._standstill = (
@@ -148,14 +155,15 @@ class AskTell:
 
     def _planned(self, options: dict[str, Any], n: int) -> tuple[dict[str, Any], int]:
         """Return the algorithm's own options, reduced to the memory there is, and the bytes."""
-        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+        kernel = self.kernel
+        usable = int(kernel.available_bytes() * memory.USABLE_SHARE)
         own = {option.name: options[option.name] for option in self.search_type.options}
         images, size = 0, own["population_size"] or default_population_size(n)
         if self._bounded and BOXES[options["bounds_handling"]].apart:
-            images = 8 * n * size
+            images = kernel.entry_bytes * n * size
         elif self.manifold is not None:
             images = planned_bytes(size, n)
-        planned, needed = self.search_type.planned(n, own, usable - images)
+        planned, needed = self.search_type.planned(n, own, usable - images, kernel.entry_bytes)
         return planned, needed + images
 
     # What a user reads
@@ -237,7 +245,8 @@ class AskTell:
         kernel, search, extra = self.kernel, self._search, self._extra_rows()
         points = drawn = kernel.population(search.population_size + extra, self._n)
         if extra:
-            kernel.assign(kernel.row(points, 0), search.mean)
+            start = self._as_candidate(search.mean, inside=self._mapped is None)
+            kernel.assign(kernel.row(points, 0), start)
             drawn = kernel.part(points, extra)
         search.sample(drawn, self.generation)
         self._points = self._population = points
@@ -393,11 +402,17 @@ class AskTell:
 
     @classmethod
     def from_state(
-        cls, state: dict[str, Any], *, kernel: str = "auto", threads: int | None = None
+        cls,
+        state: dict[str, Any],
+        *,
+        kernel: str = "auto",
+        threads: int | None = None,
+        device: str | None = None,
     ) -> Self:
         """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
 
-        Kernel and threads may differ from those of the run that the state was taken from.
+        Kernel, threads and device may differ from those of the run that the state was taken from;
+        on another kind of device it goes on as there but for rounding.
         """
         if state["strategy"] != cls.name:
             raise ValueError(
@@ -408,8 +423,10 @@ class AskTell:
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         # States of version 0.1.0 have no word for it.
         handling = {} if bounds is None else {"bounds_handling": "clip"}
-        saved = with_new_names(state["options"])
-        options = handling | saved | {"kernel": kernel, "threads": threads}
+        here = {"kernel": kernel, "threads": threads, "device": device}
+        if device is None:
+            here["population_dtype"] = None
+        options = handling | with_new_names(state["options"]) | here
         manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
         # The best point is a point of the space and of the box; the mean need not be.
         start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
@@ -466,6 +483,15 @@ class AskTell:
         return rebuilt, (type(self), self.state(), self._population is not None, pending)
 
     # Inner works
+
+    def _as_candidate(self, point: Handle, inside: bool) -> Handle:
+        """Return a point in the precision of candidates, and inside the box in that precision."""
+        kernel = self.kernel
+        rows = kernel.population(1, self.dimension)
+        kernel.assign(kernel.row(rows, 0), point)
+        if self.box is not None and inside:
+            kernel.confine(rows, rows, Clip(self.box.lower, self.box.upper))
+        return kernel.row(rows, 0)
 
     def _shown(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""

@@ -117,7 +117,9 @@ class CMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         matrices = _MATRICES[options["factor"]]

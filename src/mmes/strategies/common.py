@@ -161,11 +161,12 @@ def limit_length(kernel: Kernel, vector: Handle, longest: Handle) -> None:
 
 
 def planned_vectors(
-    who: str, n: int, options: dict[str, Any], available: int, doubles: int, singles: int
+    who: str, n: int, options: dict[str, Any], room: tuple[int, int], doubles: int, singles: int
 ) -> tuple[dict[str, Any], int]:
     """Return the options, and the bytes of a search with so many float64 and float32 vectors.
 
     The population and the vectors that every search has (best and start point) are added here.
+    `room` is the bytes available and those of one entry of a candidate.
 
     Raises
     ------
@@ -173,7 +174,8 @@ def planned_vectors(
         If that is more than is available.
     """
     candidates = value_or(options["population_size"], default_population_size(n))
-    needed = 8 * n * (candidates + doubles + 3) + 4 * n * singles
+    available, entry_bytes = room
+    needed = n * (entry_bytes * candidates + 8 * (doubles + 3) + 4 * singles)
     if needed > available:
         raise MemoryError(
             f"{who} needs {in_words(needed)} for n = {n}: a population of {candidates}, "

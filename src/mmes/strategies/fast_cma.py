@@ -105,11 +105,15 @@ class FastCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         stored = value_or(options["archive_size"], candidates)
-        return planned_vectors("Fast-CMA-ES", n, options, available, doubles=3, singles=stored + 1)
+        return planned_vectors(
+            "Fast-CMA-ES", n, options, (available, entry_bytes), doubles=3, singles=stored + 1
+        )
 
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""

@@ -97,9 +97,13 @@ class IsotropicSearch(Recorded[State]):
         self.state = State(setup.mean, setup.sigma, StepState(path=path), setup.scale)
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
-        return planned_vectors("IsotropicES", n, options, available, doubles=4, singles=0)
+        return planned_vectors(
+            "IsotropicES", n, options, (available, entry_bytes), doubles=4, singles=0
+        )
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""

@@ -190,10 +190,14 @@ class LMCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         m = value_or(options["archive_size"], default_population_size(n))
-        return planned_vectors("LM-CMA", n, options, available, doubles=3, singles=2 * m)
+        return planned_vectors(
+            "LM-CMA", n, options, (available, entry_bytes), doubles=3, singles=2 * m
+        )
 
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""

@@ -117,10 +117,14 @@ class LMMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         m = value_or(options["directions"], default_population_size(n))
-        return planned_vectors("LM-MA-ES", n, options, available, doubles=5, singles=m)
+        return planned_vectors(
+            "LM-MA-ES", n, options, (available, entry_bytes), doubles=5, singles=m
+        )
 
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""

@@ -96,8 +96,12 @@ class Search(Protocol):
         ...
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """Return the options, reduced to what fits into `available` bytes, and the bytes needed.
+
+        An entry of a candidate takes `entry_bytes`.
 
         Raises
         ------

@@ -108,10 +108,14 @@ class RmSearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         stored = options.get("archive_size", 1)
-        return planned_vectors(cls.label, n, options, available, doubles=3, singles=stored)
+        return planned_vectors(
+            cls.label, n, options, (available, entry_bytes), doubles=3, singles=stored
+        )
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""

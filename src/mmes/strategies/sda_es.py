@@ -99,9 +99,13 @@ class SDASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
-        return planned_vectors("SDA-ES", n, options, available, 3, 2 * options["directions"])
+        return planned_vectors(
+            "SDA-ES", n, options, (available, entry_bytes), 3, 2 * options["directions"]
+        )
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""

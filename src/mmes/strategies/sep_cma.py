@@ -83,9 +83,11 @@ class SepCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
-        return planned_vectors("SepCMA", n, options, available, doubles=8, singles=0)
+        return planned_vectors("SepCMA", n, options, (available, entry_bytes), doubles=8, singles=0)
 
     def spread(self) -> float:
         """See `Search.spread`."""

@@ -68,10 +68,12 @@ class MMESSearch(Recorded[State]):
         return Parameters.from_options(n, options, archive_size)
 
     @classmethod
-    def planned(cls, n: int, options: dict[str, Any], available: int) -> tuple[dict[str, Any], int]:
+    def planned(
+        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+    ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`: the archive gives way, down to ten directions."""
         candidates = options["population_size"] or default_population_size(n)
-        population = 8 * n * candidates
+        population = entry_bytes * n * candidates
         vectors = 8 * n * _VECTORS
         if options["scaling"] == "adaptive":
             # The scale, its change, and the noise that it is learnt from.
@@ -93,7 +95,7 @@ class MMESSearch(Recorded[State]):
         advice = (
             f"archive_size={fitting} would fit"
             if fitting >= 1
-            else f"no archive fits: the population of {population // (8 * n)} candidates alone "
+            else f"no archive fits: the population of {candidates} candidates alone "
             f"takes {in_words(population)}; a smaller population_size may help"
         )
         raise MemoryError(

@@ -1,0 +1,372 @@
+"""The kernel in plain torch operations: vectors are tensors on any device.
+
+The fallback where there is no Triton, and the oracle of the Triton kernel. Work that needs memory
+in passing goes over the coordinates tile by tile, so that what was planned is what is used.
+"""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmes import memory, randomness
+from mmes.boxes import Box, BoxCode
+from mmes.kernels.protocol import (
+    DrawnRows,
+    Noise,
+    RecombineCall,
+    SampleCall,
+    ScaleCall,
+    Vector,
+)
+from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
+from mmes.kernels.torch_boxes import DeviceBox
+from mmes.kernels.torch_random import parts
+
+# Numbers of a tile: rows times coordinates.
+_TILE = 2**21
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class TorchKernel:
+    """Vectors on a device, in plain torch operations; see `Kernel` and `ReducingKernel`.
+
+    Parameters
+    ----------
+    device : str
+        For example ``"cuda"``, ``"cuda:1"`` or ``"cpu"``.
+    population_dtype : str or None
+        ``"float32"`` or ``"float64"``: the precision of the candidates. None takes float32 on an
+        accelerator, float64 on the CPU. Means and paths are float64, stored directions float32.
+    """
+
+    def __init__(self, device: str, population_dtype: str | None = None):
+        self.place = _usable_device(device)
+        self.device = str(self.place)
+        default = "float64" if self.place.type == "cpu" else "float32"
+        self.population_type = _DTYPES[population_dtype or default]
+        self.entry_bytes = self.population_type.itemsize
+        self._box: tuple[Box, DeviceBox] | None = None
+
+    @property
+    def name(self) -> str:
+        """See `Kernel.name`."""
+        return f"torch on {self.device}"
+
+    def available_bytes(self) -> int:
+        """See `Kernel.available_bytes`."""
+        if self.place.type != "cuda":
+            return memory.available_bytes()
+        free, _ = torch.cuda.mem_get_info(self.place)
+        kept = torch.cuda.memory_reserved(self.place) - torch.cuda.memory_allocated(self.place)
+        return free + kept
+
+    # Memory
+
+    def vector(self, n: int) -> torch.Tensor:
+        """See `Kernel.vector`."""
+        return torch.zeros(n, dtype=torch.float64, device=self.place)
+
+    def directions(self, m: int, n: int) -> torch.Tensor:
+        """See `Kernel.directions`."""
+        return torch.zeros((m, n), dtype=torch.float32, device=self.place)
+
+    def population(self, rows: int, n: int) -> torch.Tensor:
+        """See `Kernel.population`; torch keeps the memory of those that nobody holds any more."""
+        return torch.empty((rows, n), dtype=self.population_type, device=self.place)
+
+    def from_host(self, array: NDArray[Any]) -> torch.Tensor:
+        """See `Kernel.from_host`."""
+        return torch.tensor(array, dtype=torch.float64, device=self.place)
+
+    def to_host(self, handle: torch.Tensor) -> NDArray[Any]:
+        """See `Kernel.to_host`."""
+        return handle.cpu().numpy()
+
+    def copy(self, vector: torch.Tensor) -> torch.Tensor:
+        """See `Kernel.copy`."""
+        return vector.clone()
+
+    def assign(self, target: torch.Tensor, source: torch.Tensor | NDArray[Any]) -> None:
+        """See `Kernel.assign`."""
+        if isinstance(source, torch.Tensor):
+            target.copy_(source)
+        elif source.ndim == 1:
+            target.copy_(torch.tensor(source))
+        else:  # an archive, which may fill half of the host's memory
+            for row, entries in zip(target, source, strict=True):
+                row.copy_(torch.tensor(entries))
+
+    def row(self, rows: torch.Tensor, index: int) -> torch.Tensor:
+        """See `Kernel.row`."""
+        return rows[index]
+
+    def part(self, rows: torch.Tensor, start: int, stop: int | None = None) -> torch.Tensor:
+        """See `Kernel.part`."""
+        return rows[start:stop]
+
+    def shown(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        """See `Kernel.shown`; a tensor cannot be made read-only."""
+        return handle.view(shape)
+
+    # Arithmetic
+
+    def dot(self, a: torch.Tensor, b: torch.Tensor) -> float:
+        """See `Kernel.dot`."""
+        return float(torch.dot(a, b))
+
+    def largest(self, vector: torch.Tensor) -> float:
+        """See `Kernel.largest`."""
+        low, high = torch.aminmax(vector)
+        return float(torch.maximum(-low, high))
+
+    def blend(self, target: torch.Tensor, decay: float, gain: float, source: torch.Tensor) -> None:
+        """See `Kernel.blend`."""
+        target.mul_(decay).add_(source, alpha=gain)
+
+    def multiply(self, target: torch.Tensor, factors: torch.Tensor) -> None:
+        """See `Kernel.multiply`."""
+        target.mul_(factors)
+
+    def divide(self, target: torch.Tensor, divisors: torch.Tensor) -> None:
+        """See `Kernel.divide`."""
+        target.div_(divisors)
+
+    # Steps
+
+    def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
+        """See `Kernel.normals`; made on the host, where they are wanted."""
+        return randomness.normals(count, seed, stream, generation)
+
+    def drawn_rows(
+        self, drawn: DrawnRows, draws: int, seed: int, generation: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """See `ReferenceKernel.drawn_rows`."""
+        return ReferenceKernel().drawn_rows(drawn, draws, seed, generation)
+
+    def sample(self, call: SampleCall) -> None:
+        """See `Kernel.sample`."""
+        law, population = call.law, call.population
+        count, n = population.shape
+        rows, factors = law.rows, law.factors
+        if law.drawn is not None:
+            rows, factors = self.drawn_rows(law.drawn, call.draws, call.seed, call.generation)
+        candidates = np.arange(count) if call.rows is None else np.asarray(call.rows)
+        drawn, of_row = np.unique(candidates % call.draws, return_inverse=True)
+        signs = self._tensor(np.where(candidates < call.draws, call.sigma, -call.sigma))[:, None]
+        of_row = self._tensor(of_row)
+        isotropic: Any = float(np.float32(law.isotropic))
+        if law.isotropic_each is not None:
+            isotropic = self._tensor(law.isotropic_each[drawn])[:, None]
+        mixed: list[tuple[torch.Tensor, torch.Tensor]] = []
+        directions, scales = call.directions, law.scale
+        if rows is not None and factors is not None and directions is not None:
+            there = np.where(rows < 0, np.float32(0), factors)[drawn]
+            mixed = [
+                (self._tensor(np.maximum(row, 0)), self._tensor(weight)[:, None])
+                for row, weight in zip(rows[drawn].T, there.T, strict=True)
+            ]
+        for first, last in _tiles(n, max(count, len(drawn))):
+            z = self.parts(law.noise, drawn, (first, last), (call.seed, call.generation))
+            z *= isotropic
+            scale = None if scales is None else scales[first:last].to(torch.float32)
+            if scale is not None and not law.scale_rows:
+                z *= scale
+            for row, weight in mixed:
+                z += weight * directions[row, first:last]  # type: ignore[index]
+            if scale is not None and law.scale_rows:
+                z *= scale
+            population[:, first:last] = call.mean[first:last] + signs * z.to(torch.float64)[of_row]
+        if call.box is not None:
+            self.confine(population, population, call.box)
+
+    def recombine(self, call: RecombineCall) -> None:
+        """See `Kernel.recombine`."""
+        call.path.mul_(call.decay)
+        for first, last, step in self._weighted_steps(call):
+            call.path[first:last].add_(step, alpha=call.gain)
+            call.mean[first:last].add_(step)
+        if call.archive_row is not None:
+            call.archive_row.copy_(call.path)
+
+    def adapt_scale(self, call: ScaleCall) -> None:
+        """See `Kernel.adapt_scale`."""
+        increments = self._noise_moment(call.weights, call.scale.shape[0], call, power=2)
+        increments.mul_(call.rate).clamp_(-SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
+        call.scale.mul_(increments.sub_(increments.mean()).exp_())
+
+    def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
+        """See `Kernel.confine`."""
+        if box.code is BoxCode.OWN:
+            for target, point in zip(image, points, strict=True):
+                target.copy_(self.from_host(box.map_points(self.to_host(point))))
+        else:
+            there = self.device_box(box)
+            for target, point in zip(image, points, strict=True):
+                target.copy_(there.map_points(point))
+
+    def device_box(self, box: Box) -> DeviceBox:
+        """Return the box on this device; the last one asked for is kept."""
+        if self._box is None or self._box[0] is not box:
+            self._box = box, DeviceBox.of(box, self.place, self.population_type)
+        return self._box[1]
+
+    # Sums over coordinates and draws
+
+    def fill_normals(self, rows: torch.Tensor, size: float, seed: int, stream: int) -> None:
+        """See `ReducingKernel.fill_normals`."""
+        entries = randomness.normals(rows.numel(), seed, stream, 0) * np.float32(size)
+        self.assign(rows, entries.reshape(tuple(rows.shape)))
+
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> torch.Tensor:
+        """See `ReducingKernel.noise_sum`."""
+        at = ScaleCall(None, weights, 1.0, noise, seed, generation)
+        return self._noise_moment(weights, n, at, power=1)
+
+    def step_squares(self, call: RecombineCall) -> torch.Tensor:
+        """See `ReducingKernel.step_squares`."""
+        total = torch.empty_like(call.mean)
+        for first, last, square in self._weighted_steps(call, power=2):
+            total[first:last] = square * call.gain**2
+        return total
+
+    def adapt_deviations(
+        self,
+        deviations: torch.Tensor,
+        rates: tuple[float, float, float],
+        path: torch.Tensor,
+        squares: torch.Tensor,
+    ) -> None:
+        """See `ReducingKernel.adapt_deviations`."""
+        deviations.square_().mul_(rates[0])
+        deviations.add_(path.square(), alpha=rates[1]).add_(squares, alpha=rates[2]).sqrt_()
+
+    def project(
+        self,
+        vectors: torch.Tensor,
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `ReducingKernel.project`."""
+        draws = np.arange(rows.shape[0])
+        taken, columns = np.unique(rows, return_inverse=True)
+        chosen = self._tensor(np.maximum(taken, 0))
+        products = torch.zeros((rows.shape[0], taken.size), dtype=torch.float64, device=self.place)
+        for first, last in _tiles(vectors.shape[1], max(taken.size, draws.size, 1)):
+            z = self.parts(noise, draws, (first, last), (seed, generation))
+            products += z.to(torch.float64) @ vectors[chosen, first:last].to(torch.float64).T
+        found = self.to_host(products)[draws[:, None], columns.reshape(rows.shape)]
+        return np.where(rows < 0, 0.0, found)
+
+    def products(self, vectors: torch.Tensor, vector: torch.Tensor) -> Vector:
+        """See `ReducingKernel.products`."""
+        total = torch.zeros(vectors.shape[0], dtype=torch.float64, device=self.place)
+        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+            total += vectors[:, first:last].to(torch.float64) @ vector[first:last]
+        return self.to_host(total)
+
+    def add_rows(self, target: torch.Tensor, coefficients: Vector, vectors: torch.Tensor) -> None:
+        """See `ReducingKernel.add_rows`."""
+        weights = self._tensor(np.asarray(coefficients, dtype=np.float64))
+        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+            target[first:last] += weights @ vectors[:, first:last].to(torch.float64)
+
+    def gram(self, vectors: torch.Tensor, accurate: bool = True) -> Vector:
+        """See `ReducingKernel.gram`; always accurate here."""
+        m = vectors.shape[0]
+        total = torch.zeros((m, m), dtype=torch.float64, device=self.place)
+        for first, last in _tiles(vectors.shape[1], m):
+            wide = vectors[:, first:last].to(torch.float64)
+            total += wide @ wide.T
+        return self.to_host(total)
+
+    def accumulate(
+        self, vectors: torch.Tensor, decays: Vector, gains: Vector, step: torch.Tensor
+    ) -> None:
+        """See `ReducingKernel.accumulate`."""
+        for vector, decay, gain in zip(vectors, decays.tolist(), gains.tolist(), strict=True):
+            vector.copy_(vector.to(torch.float64).mul_(decay).add_(step, alpha=gain))
+
+    def combine(
+        self,
+        out: torch.Tensor,
+        targets: NDArray[np.int64],
+        coefficients: Vector,
+        vectors: torch.Tensor,
+    ) -> None:
+        """See `ReducingKernel.combine`."""
+        weights, rows = self._tensor(coefficients), self._tensor(targets)
+        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+            sums = weights @ vectors[:, first:last].to(torch.float64)
+            out[rows, first:last] = sums.to(torch.float32)
+
+    def deflate(self, vectors: torch.Tensor, decay: float, gain: float, step: torch.Tensor) -> None:
+        """See `ReducingKernel.deflate`; nothing waits for the host."""
+        for vector in vectors:
+            vector.copy_(vector.to(torch.float64).mul_(decay).add_(step, alpha=gain))
+            q = vector.to(torch.float64)
+            length = torch.dot(q, q)
+            t = torch.where(length > 0, torch.dot(step, q) / length.clamp(min=1e-300), 0.0)
+            step.sub_(t * q).div_(torch.sqrt(1 + t * t))
+
+    # Inner works
+
+    def parts(
+        self,
+        noise: Noise,
+        draws: NDArray[np.int64],
+        span: tuple[int, int],
+        address: tuple[int, int],
+    ) -> torch.Tensor:
+        """Return entries of z_0; see `torch_random.parts`."""
+        return parts(noise, draws, span, address, self.place)
+
+    def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
+        """Return sum_i weights_i z_{0,i}^power, entry by entry."""
+        total = torch.empty(n, dtype=torch.float64, device=self.place)
+        every, column = np.arange(weights.size), self._tensor(weights)[:, None]
+        for first, last in _tiles(n, weights.size):
+            z = self.parts(at.noise, every, (first, last), (at.seed, at.generation))
+            total[first:last] = (column * z.to(torch.float64) ** power).sum(0)
+        return total
+
+    def _weighted_steps(
+        self, call: RecombineCall, power: int = 1
+    ) -> Iterator[tuple[int, int, torch.Tensor]]:
+        """Yield sum_k weights_k (x_k - mean)^power of the parents, tile by tile."""
+        parents, weights = self._tensor(call.parents), self._tensor(call.weights)[:, None]
+        for first, last in _tiles(call.mean.shape[0], call.weights.size):
+            there = call.population[parents, first:last].to(torch.float64)
+            yield first, last, (weights * (there - call.mean[first:last]) ** power).sum(0)
+
+    def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
+        return torch.tensor(array, device=self.place)
+
+
+def _tiles(n: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Yield spans of the coordinates, each beginning at a chunk of random words."""
+    width = max(_TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
+    for first in range(0, n, width):
+        yield first, min(first + width, n)
+
+
+def _usable_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            "device must be a string that torch can use here, such as 'cuda' or 'cpu', "
+            f"not {name!r}: {reason}"
+        ) from None
+    return device

@@ -1,0 +1,99 @@
+"""Boxes on a device: the bounds as tensors, and the treatments of `mmes.boxes` on tensors."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmes.boxes import Box, BoxCode, Smooth
+
+
+class DeviceBox(NamedTuple):
+    """A box whose arrays are tensors.
+
+    Attributes
+    ----------
+    code : BoxCode
+        The treatment.
+    lower, upper, knee : tensor
+        In float64, one entry per variable; `knee` is zero but for smooth bounds.
+    lowest, highest : tensor
+        The outermost points of the box that the population's precision can write.
+    """
+
+    code: BoxCode
+    lower: torch.Tensor
+    upper: torch.Tensor
+    knee: torch.Tensor
+    lowest: torch.Tensor
+    highest: torch.Tensor
+
+    @classmethod
+    def of(cls, box: Box, device: torch.device, dtype: torch.dtype) -> DeviceBox:
+        """Return the box on a device, for a population of this precision."""
+        knee = box.knee if isinstance(box, Smooth) else np.zeros_like(box.lower)
+        sides = box.lower, box.upper
+        if dtype is torch.float32:
+            sides = inside_float32(*sides)
+        tensors = [
+            torch.tensor(array, device=device) for array in (box.lower, box.upper, knee, *sides)
+        ]
+        return cls(box.code, *tensors)
+
+    def map_points(self, points: torch.Tensor) -> torch.Tensor:
+        """Return the points of the box that stand for points of the search."""
+        if self.code is BoxCode.CLIP:
+            return self._clamped(points)
+        lower, upper = self.lower, self.upper
+        wide = points.to(torch.float64)
+        if self.code is BoxCode.REFLECT:
+            inside = (wide >= lower) & (wide <= upper)
+            return self._clamped(torch.where(inside, wide, _fold(wide, lower, upper)))
+        a = self.knee
+        y = _fold(wide, lower - a, upper + a)
+        quarter = torch.where(a > 0, 0.25 / torch.where(a > 0, a, 1.0), 0.0)
+        from_lower, from_upper = y - (lower - a), (upper + a) - y
+        x = torch.where(from_lower < 2.0 * a, lower + quarter * from_lower**2, y)
+        x = torch.where(from_upper < 2.0 * a, upper - quarter * from_upper**2, x)
+        return self._clamped(x)
+
+    def _clamped(self, points: torch.Tensor) -> torch.Tensor:
+        rounded = points.to(self.lowest.dtype)
+        return torch.minimum(torch.maximum(rounded, self.lowest), self.highest)
+
+
+def inside_float32(
+    lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the outermost float32 numbers inside the bounds.
+
+    Where there is none, as for a variable fixed at 0.1, the nearest one stands for both.
+    """
+    with np.errstate(over="ignore"):
+        low, high = lower.astype(np.float32), upper.astype(np.float32)
+    low = np.where(low < lower, np.nextafter(low, np.float32(np.inf)), low)
+    high = np.where(high > upper, np.nextafter(high, np.float32(-np.inf)), high)
+    nearest = lower.astype(np.float32)
+    between = low <= high
+    return np.where(between, low, nearest), np.where(between, high, nearest)
+
+
+def _fold(points: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
+    """See `mmes.boxes.reflect.fold`."""
+    period = 2.0 * (upper - lower)
+    two_sided = torch.isfinite(period) & (period > 0)
+    span = torch.where(two_sided, period, 1.0)
+    start = torch.where(two_sided, lower, 0.0)
+    t = torch.fmod(points - start, span)
+    t = torch.where(t < 0, t + span, t)
+    between = start + torch.where(2.0 * t <= span, t, span - t)
+    once = torch.where(
+        points < lower,
+        2.0 * lower - points,
+        torch.where(points > upper, 2.0 * upper - points, points),
+    )
+    return torch.where(two_sided, between, torch.where(period == 0, lower, once))

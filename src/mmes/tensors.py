@@ -1,0 +1,24 @@
+"""What the library knows of tensors without importing a package for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def device_of(thing: Any) -> str | None:
+    """Return the device of a tensor, for example ``"cuda:0"``; None if it is no tensor."""
+    if hasattr(thing, "detach") and hasattr(thing, "device"):
+        return str(thing.device)
+    return None
+
+
+def hosted(thing: Any) -> Any:
+    """Return a tensor as a numpy array, wherever it lies and with or without gradients.
+
+    Anything else is returned as it is.
+    """
+    if device_of(thing) is None:
+        return thing
+    tensor = thing.detach().cpu()
+    # numpy has no bfloat16.
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
