@@ -34,7 +34,7 @@ COMMON_OPTIONS = (
         "How the points of the search become points of the box: by a smooth map that is the "
         "identity inside, by clipping onto the wall, or by reflection at it.",
         default="smooth",
-        choices=tuple(BOXES),
+        choices=BOXES,
     ),
     Option(
         "xtol",

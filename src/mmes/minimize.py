@@ -29,7 +29,7 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
-    strategy: str | type[AnyStrategy] = "auto",
+    strategy: str | type[AnyStrategy] = "mmes",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),

@@ -63,7 +63,7 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
-        strategy: str | type[AnyStrategy] = "auto",
+        strategy: str | type[AnyStrategy] = "mmes",
         callback: Any = None,
         progress: bool = False,
         args: Any = (),
