@@ -56,7 +56,7 @@ def test_the_page_shows_five_in_under_thirty_lines_each() -> None:
 
 def test_a_strategy_from_the_page() -> None:
     walk = built("strategy")["Walk"]
-    for check in (strategies.check_candidates, strategies.check_growth):
+    for check in (strategies.check_candidates, strategies.check_state, strategies.check_growth):
         check(walk)
     r = mmes.minimize(sphere, np.ones(20), 0.3, strategy=walk, seed=1, max_evaluations=2000)
     assert r.fun < sphere(np.ones(20)) / 10
