@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import checkpoint
+from mmes import checkpoint, exclusive
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning
 from mmes.saving import Saver
 from mmes.testing import hostile
@@ -96,7 +96,7 @@ def test_two_writers_do_not_mix(tmp_path):
     path = tmp_path / "run.mmes"
     message = r"another process is writing .*run\.mmes;"
     with (
-        checkpoint._locked(checkpoint.partial_path(path)),
+        exclusive.new_file(checkpoint.partial_path(path)),
         pytest.raises(CheckpointError, match=message),
     ):
         checkpoint.write(path, {}, {})

@@ -275,7 +275,8 @@ class Run:
         if not (hidden and suspected):
             return reason
         if 2 * state.es.population_size > self._evaluations_left() / 4:
-            return StopReason.NOISY if reason is None else reason
+            # It goes on as it is while it can: what would end it otherwise is the noise.
+            return None if reason is None else StopReason.NOISY
         try:
             with self._unsettled():
                 state.answer_noise()

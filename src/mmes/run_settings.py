@@ -257,7 +257,9 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # A file must not choose which code runs: only names of ours are taken from it.
         kind = kind or named_strategy(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
-        limits = {o.name: saved["limits"].get(o.name, o.default) for o in RUN_OPTIONS}
+        # Version 0.1.0 had no word for noise.
+        found = {"noise": "auto"} | saved["limits"]
+        limits = {option.name: found[option.name] for option in RUN_OPTIONS}
         # The kernel that was chosen may not be on this machine.
         own = (
             with_new_names(saved["options"])

@@ -540,8 +540,8 @@ def test_row14_an_entry_of_the_wrong_type_is_refused_or_does_no_harm(saved, valu
         except (CheckpointError, MemoryError):
             continue
         except (ValueError, mmes.EvaluationError):
-            # Limits that contradict each other, vectorized=True: possible, and said so.
-            assert place[0] == "limits"
+            # Contradicting limits, vectorized=True, a device that is not here: said so.
+            assert place[0] == "limits" or place[-1] == "device"
             continue
         assert np.isfinite(result.x).all(), place
 

@@ -181,7 +181,7 @@ def test_row18_a_noisy_objective_can_be_evaluated_again(way):
     assert np.unique(again["x"]).size == 20
     # The best observed value is a lucky one: of 480 draws of N(f(x), 1), far below its mean. That
     # it is not below the mean of 20 new ones has a probability under 1e-9.
-    assert result.fun < again["x"].mean()
+    assert result.best_seen < again["x"].mean()
 
 
 def test_row18_reevaluations_must_leave_a_budget():

@@ -150,7 +150,7 @@ def test_row07_an_objective_that_closes_all_files_is_a_dead_worker(tmp_path, sam
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("unspeakable", "UnspeakableError at candidate 0 .*its message cannot be shown"),
+        ("unspeakable", "UnspeakableError at candidate \\d .*its message cannot be shown"),
         ("local", "LocalError"),
         ("unpicklable", "ValueError"),
     ],
