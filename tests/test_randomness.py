@@ -52,14 +52,14 @@ def test_layout_of_a_sequence() -> None:
 def test_native_words_are_the_same_bits(level: str, count: int) -> None:
     for seed in (0, 1, 2**64 - 1, 0x0123456789ABCDEF):
         out = np.empty(count, dtype=np.uint32)
-        native.words(level, out, seed, 4, 2**32 - 1, 17)
+        native.words(native.Level(level), out, seed, 4, 2**32 - 1, 17)
         assert np.array_equal(out, randomness.words(count, seed, 4, 2**32 - 1, 17))
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_native_normals_are_equal_to_float32_rounding(level: str) -> None:
     out = np.empty(200_000, dtype=np.float32)
-    native.normals(level, out, 99, Stream.ISOTROPIC, 3, 1)
+    native.normals(native.Level(level), out, 99, Stream.ISOTROPIC, 3, 1)
     expected = randomness.normals(out.size, 99, Stream.ISOTROPIC, 3, 1)
     # Four units in the last place of a float32, relative to the number itself.
     assert np.abs(out - expected).max() <= 1e-6

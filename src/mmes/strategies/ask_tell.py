@@ -163,7 +163,9 @@ class AskTell:
             images = kernel.entry_bytes * n * size
         elif self.manifold is not None:
             images = planned_bytes(size, n)
-        planned, needed = self.search_type.planned(n, own, usable - images, kernel.entry_bytes)
+        # Searches that know the host alone need not say how large an entry is.
+        entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
+        planned, needed = self.search_type.planned(n, own, usable - images, *entry)
         return planned, needed + images
 
     # What a user reads

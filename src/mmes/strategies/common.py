@@ -161,12 +161,17 @@ def limit_length(kernel: Kernel, vector: Handle, longest: Handle) -> None:
 
 
 def planned_vectors(
-    who: str, n: int, options: dict[str, Any], room: tuple[int, int], doubles: int, singles: int
+    who: str,
+    n: int,
+    options: dict[str, Any],
+    room: int | tuple[int, int],
+    doubles: int,
+    singles: int,
 ) -> tuple[dict[str, Any], int]:
     """Return the options, and the bytes of a search with so many float64 and float32 vectors.
 
     The population and the vectors that every search has (best and start point) are added here.
-    `room` is the bytes available and those of one entry of a candidate.
+    `room` is the bytes available, or these and the bytes of one entry of a candidate (8).
 
     Raises
     ------
@@ -174,7 +179,7 @@ def planned_vectors(
         If that is more than is available.
     """
     candidates = value_or(options["population_size"], default_population_size(n))
-    available, entry_bytes = room
+    available, entry_bytes = room if isinstance(room, tuple) else (room, 8)
     needed = n * (entry_bytes * candidates + 8 * (doubles + 3) + 4 * singles)
     if needed > available:
         raise MemoryError(
