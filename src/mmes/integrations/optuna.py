@@ -179,7 +179,7 @@ class MMESSampler(BaseSampler):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock(), _paths={})
+        vars(self).update(state, _lock=threading.Lock(), _paths={})  # pyright: ignore[reportAttributeAccessIssue]
 
     def _made(self, seed: int) -> AnyStrategy:
         options: dict[str, Any] = self._options | {"seed": seed}

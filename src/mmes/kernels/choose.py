@@ -115,7 +115,7 @@ def _device_kernel(name: str, device: str, population_dtype: str | None) -> Kern
             f"device={device!r}"
         )
     try:
-        import torch  # noqa: F401
+        import torch  # noqa: F401  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError(
             f"device={device!r} needs torch; install it with: pip install 'mmes[torch]'",
