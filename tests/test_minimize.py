@@ -103,7 +103,10 @@ def test_never_one_evaluation_above_the_budget(budget: int, vectorized: bool) ->
 def test_every_limit_ends_a_run_with_its_reason() -> None:
     for options, reason in (
         ({"max_generations": 7}, StopReason.MAX_GENERATIONS),
-        ({"time_limit": 0.05, "sigma_min": 0.0, "stagnation_window": "off"}, StopReason.TIME_LIMIT),
+        (
+            {"time_limit": 0.05, "sigma_min": 0.0, "xtol": 0.0, "stagnation_window": "off"},
+            StopReason.TIME_LIMIT,
+        ),
         ({"callback": lambda p: True}, StopReason.CALLBACK),
         ({"callback": lambda p: p.request_stop()}, StopReason.REQUESTED),
         ({"stagnation_window": 5}, StopReason.FLAT),
@@ -243,7 +246,7 @@ def test_a_callback_that_raises_is_heard() -> None:
 
 
 def test_a_run_can_be_stopped_from_another_thread() -> None:
-    run = mmes.Run(sphere, X0, 0.5, seed=1, sigma_min=0.0, stagnation_window="off")
+    run = mmes.Run(sphere, X0, 0.5, seed=1, sigma_min=0.0, xtol=0.0, stagnation_window="off")
     timer = threading.Timer(0.05, run.request_stop)
     timer.start()
     assert run.run().reason is StopReason.REQUESTED

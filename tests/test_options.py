@@ -39,8 +39,11 @@ def bad_values(option: Option) -> list:
 @pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
 def test_bad_values_are_refused_with_name_value_and_range(option: Option) -> None:
     for value in bad_values(option):
-        with pytest.raises((TypeError, ValueError)) as caught:
+        with pytest.raises((TypeError, ValueError, ImportError)) as caught:
             mmes.minimize(sphere, X0, 1.0, strategy="mmes", **{option.name: value})
+        if isinstance(caught.value, ImportError):  # a device is any word where torch is missing
+            assert option.name == "device"
+            continue
         message = str(caught.value)
         assert option.name in message
         assert option.allowed in message
