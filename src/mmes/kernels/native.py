@@ -93,7 +93,8 @@ class NativeKernel(HostVectors):
         if box.code is BoxCode.OWN:
             super().confine(image, points, box)
         else:
-            _native.confine(self._level, self._threads_for(points.size), image, points, box)
+            rows, to = np.atleast_2d(points), np.atleast_2d(image)
+            _native.confine(self._level, self._threads_for(points.size), to, rows, box)
 
     def dot(self, a: Vector, b: Vector) -> float:
         """See `Kernel.dot`."""

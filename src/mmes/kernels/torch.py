@@ -202,6 +202,7 @@ class TorchKernel:
 
     def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
         """See `Kernel.confine`."""
+        image, points = torch.atleast_2d(image), torch.atleast_2d(points)
         if box.code is BoxCode.OWN:
             for target, point in zip(image, points, strict=True):
                 target.copy_(self.from_host(box.map_points(self.to_host(point))))

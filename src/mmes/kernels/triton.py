@@ -187,6 +187,7 @@ class TritonKernel(TorchKernel):
         if box.code is BoxCode.OWN:
             super().confine(image, points, box)
             return
+        image, points = torch.atleast_2d(image), torch.atleast_2d(points)
         rows, n = points.shape
         grid = triton.cdiv(n, _SIZE), rows
         arguments = image, points, self._rows_of(box), n

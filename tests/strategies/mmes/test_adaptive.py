@@ -167,3 +167,20 @@ def test_a_state_in_the_middle_of_a_partly_mirrored_run_goes_on_to_the_bit() -> 
         values = es.ask()[:, 0]
         es.tell(values)
         other.tell(values)
+
+
+@pytest.mark.parametrize("treatment", ["clip", "reflect"])
+@pytest.mark.parametrize("kernel", ["native", "reference"])
+def test_signed_weights_leave_the_mean_in_its_box(treatment: str, kernel: str) -> None:
+    """Outside, all candidates lie on the wall, and nothing led back: 2013 f1 stood at 1.6e5."""
+    n = 60
+    es = mmes.AdaptiveMMES(
+        np.full(n, 0.9), 0.5, bounds=(-1.0, 1.0), bounds_handling=treatment, seed=3, kernel=kernel
+    )
+    inner = es._search
+    signed = 0
+    for _ in range(300):
+        es.tell(-es.ask().sum(axis=1))
+        signed += mirroring.kappa(inner.parameters, inner.state) > 0
+        assert np.abs(es.mean).max() <= 1.0
+    assert signed > 0  # the case was met

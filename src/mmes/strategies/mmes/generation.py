@@ -93,6 +93,11 @@ class Generation:
             )
         )
 
+        # With signed weights the mean may leave the box. Outside, all candidates of a variable lie on
+        # the wall, and where the weights sum to 0 nothing would lead back.
+        if self._box is not None and parents.size > p.mu:
+            kernel.confine(state.mean, state.mean, self._box)
+
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
         if p.c_d is not None:
             by_draw = mirroring.scale_weights(p, ranking, draws)
