@@ -324,14 +324,49 @@ def _not_regular(folder: Path, rng: random.Random) -> None:
 
 
 def _read_only(folder: Path, rng: random.Random) -> None:
-    """A folder that cannot be written to: the system's own, since root may write to any other."""
-    del rng
-    with contextlib.suppress(OSError, CheckpointError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mmes.minimize(
-            hostile.sphere, np.ones(6), 0.5, seed=5, max_evaluations=60,
-            checkpoint="/proc/run.mmes", checkpoint_generations=1,
-        )  # fmt: skip
+    """A folder that becomes read-only: the run goes on, and what is there stays as it is."""
+    place = folder / "place"
+    place.mkdir()
+    path, at = place / "run.mmes", rng.randrange(2, 6)
+    mounted = _mounted(place, "size=1m")
+    before = b""
+
+    def close_the_folder(progress: mmes.Progress) -> None:
+        nonlocal before
+        if progress.generation == at:
+            before = path.read_bytes()
+            if mounted:
+                subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+            else:
+                place.chmod(0o555)
+
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = mmes.minimize(
+                hostile.sphere, np.ones(6), 0.5, seed=5, max_evaluations=100, checkpoint=path,
+                checkpoint_generations=1, callback=close_the_folder,
+            )  # fmt: skip
+        assert result.nfev == 100
+        assert path.read_bytes() == before
+        assert [one.category for one in told] == [mmes.errors.CheckpointWarning]
+        with contextlib.suppress(PermissionError):
+            mmes.resume(path, hostile.sphere)
+            raise AssertionError("it would never have been written")
+    finally:
+        if mounted:
+            # What is read from it may still be mapped.
+            subprocess.run(["umount", "--lazy", str(place)], check=True)
+        else:
+            place.chmod(0o755)
+
+
+def _mounted(place: Path, options: str) -> bool:
+    """Put a disk in memory in a folder; return whether that is allowed here."""
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if shutil.which("mount") is None:
+        return False
+    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def _full_by_limit(folder: Path, rng: random.Random) -> None:
@@ -356,8 +391,7 @@ def _full_disk(folder: Path, rng: random.Random) -> None:
     disk = folder / "disk"
     disk.mkdir()
     pages = rng.randrange(4, 12)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={4 * pages}k", "tmpfs", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+    if not _mounted(disk, f"size={4 * pages}k"):
         return _full_by_limit(folder, rng)
     try:
         result = _run(disk)

@@ -14,12 +14,12 @@ import tempfile
 import threading
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 import mmes
+from attacks.processes import WAYS
 from attacks.sandbox import apart
 from attacks.tally import Tally
 from mmes.strategies.registry import STRATEGIES
@@ -120,6 +120,13 @@ HARMLESS = (
 DEADLY = (
     hostile.Dies, hostile.Crashes, hostile.Exits, hostile.ClosesDescriptors, Aborts,
 )  # fmt: skip
+POSSIBLE = {
+    "harmless": tuple(WAYS),
+    "errors": ("serial", "workers", "pool", "replicas"),
+    "deadly": ("workers", "pool", "replicas"),
+    "endless": ("workers", "replicas"),
+}
+"""The ways to evaluate that survive each group."""
 ENDLESS = (hostile.Hangs, hostile.HoldsTheLock, StopsItself)
 
 
@@ -137,27 +144,10 @@ class RaisesAnything:
         raise kinds[self.number - 3]
 
 
-def pool() -> ProcessPoolExecutor:
-    """Return an executor of processes."""
-    return ProcessPoolExecutor(2)
-
-
-def threads() -> ThreadPoolExecutor:
-    """Return an executor of threads."""
-    return ThreadPoolExecutor(2)
-
-
 def objectives(tally: Tally, rng: random.Random) -> None:
     """Run a hostile objective; the result is that of a quiet run, or an error that says so."""
-    group = rng.choice(("harmless", "deadly", "endless", "errors"))
-    ways: dict[str, Any] = {"workers": 2}
-    if group == "harmless":
-        ways |= {"serial": None, "pool": pool, "threads": threads}
-    elif group == "errors":
-        ways |= {"serial": None, "pool": pool}
-    elif group == "deadly":
-        ways |= {"pool": pool}
-    way = rng.choice(list(ways))
+    group = rng.choice(list(POSSIBLE))
+    way = rng.choice(POSSIBLE[group])
     at = sorted(rng.sample(range(BUDGET), 3))
     number = rng.randrange(9)
     classes = {"harmless": HARMLESS, "deadly": DEADLY, "endless": ENDLESS, "errors": ()}[group]
@@ -175,7 +165,7 @@ def objectives(tally: Tally, rng: random.Random) -> None:
                 options["evaluation_timeout"] = 0.5
             try:
                 result = mmes.minimize(
-                    objective, np.ones(6), 0.5, max_evaluations=BUDGET, workers=ways[way],
+                    objective, np.ones(6), 0.5, max_evaluations=BUDGET, workers=WAYS[way](),
                     retries=20, checkpoint=f"{folder}/run.mmes", **options,
                 )  # fmt: skip
             except mmes.EvaluationError:

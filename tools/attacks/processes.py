@@ -8,13 +8,18 @@ import signal
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import mmes
-from attacks.sandbox import PATIENCE, Script, children_of, left_alive
+from attacks.sandbox import PATIENCE, Say, Victim, children_of, left_alive
 from attacks.tally import Tally
+from mmes.replicas import Local
 from mmes.testing import hostile
 
 SIZE, SEED = 300, 9
@@ -22,85 +27,86 @@ SIZE, SEED = 300, 9
 # The damping keeps sigma where it is, so that the run has no end of its own.
 OPTIONS = {"seed": SEED, "stagnation_window": "off", "damping": 1e6, "strategy": "mmes"}
 
-SCRIPT = f"""
-import os, signal, sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-import numpy as np
-import mmes
-from mmes.testing.hostile import sphere
 
-def pool():
+def pool() -> ProcessPoolExecutor:
+    """Return an executor of processes."""
     return ProcessPoolExecutor(2)
 
-def ways():
-    yield "serial", None
-    yield "workers", 2
-    yield "pool", pool
-    yield "threads", lambda: ThreadPoolExecutor(2)
-    try:
-        from mmes.replicas import Local
-    except ImportError:
-        return
-    yield "replicas", Local(2)
 
-def say(word):
-    os.write(1, word.encode() + b"\\n")
+def threads() -> ThreadPoolExecutor:
+    """Return an executor of threads."""
+    return ThreadPoolExecutor(2)
 
-def run(way, **more):
-    return mmes.minimize(
-        sphere, np.linspace(-2, 2, {SIZE}), 1.0, seed={SEED}, stagnation_window="off",
-        damping=1e6, strategy="mmes", checkpoint="run.mmes", resume="auto",
-        workers=dict(ways())[way], retries=1000, **more)
 
-if __name__ == "__main__":
-    way, what = sys.argv[1:]
-    if what == "kills":
-        run(way, checkpoint_seconds=0.02,
-            callback=lambda p: say(str(p.generation)) if p.generation % 20 == 0 else None)
+WAYS: dict[str, Callable[[], Any]] = {
+    "serial": lambda: None,
+    "workers": lambda: 2,
+    "pool": lambda: pool,
+    "threads": lambda: threads,
+    "replicas": lambda: Local(2),
+}
+"""Each way to evaluate, with what `workers=` gets."""
+
+
+def run(way: str, **more: Any) -> None:
+    """Run without an end, and go on where the run before was."""
+    mmes.minimize(
+        hostile.sphere, np.linspace(-2, 2, SIZE), 1.0, checkpoint="run.mmes", resume="auto",
+        workers=WAYS[way](), retries=1000, **OPTIONS, **more,
+    )  # fmt: skip
+
+
+def run_to_be_killed(way: str, say: Say) -> None:
+    """Run, and say every twentieth generation."""
+
+    def told(progress: mmes.Progress) -> None:
+        if progress.generation % 20 == 0:
+            say(str(progress.generation))
+
+    run(way, checkpoint_seconds=0.02, callback=told)
+
+
+def runs_to_be_interrupted(way: str, say: Say) -> None:
+    """Run again and again; say when each has begun, and by what it was ended."""
     while True:
+        said: list[str] = []
+
+        def begun(progress: mmes.Progress, said: list[str] = said) -> None:
+            if not said:
+                said.append("begun")
+                say("begun")
+
         try:
-            said = []
-
-            def begun(progress):
-                if not said:
-                    said.append("begun")
-                    say("begun")
-
             run(way, checkpoint_seconds=0.2, callback=begun)
             say("ended")
         except KeyboardInterrupt as error:
             say("SIGINT" if error.result is not None else "SIGINT without a result")
         except mmes.errors.Terminated as error:
             say("SIGTERM" if error.result is not None else "SIGTERM without a result")
-"""
 
 
-def ways() -> tuple[str, ...]:
-    """Return the ways to evaluate that this version has."""
-    try:
-        import mmes.replicas  # noqa: F401
-    except ImportError:
-        return ("serial", "workers", "pool", "threads")
-    return ("serial", "workers", "pool", "threads", "replicas")
+def neglected(tally: Tally, what: str) -> str:
+    """Return the way to evaluate that was attacked least."""
+    return min(WAYS, key=lambda way: tally.injected[f"{what}: {way}"])
 
 
 def kills(tally: Tally, rng: random.Random) -> None:
     """Kill a run, its workers and its fork server, again and again; then compare the bits."""
-    way = rng.choice(ways())
+    way = neglected(tally, "kills")
     kind = f"kills: {way}"
     with tempfile.TemporaryDirectory() as name:
         folder, reached = Path(name), 0
         for _ in range(rng.randint(2, 4)):
-            script = Script(SCRIPT, folder, way, "kills")
-            line = script.line()
+            victim = Victim(partial(run_to_be_killed, way), folder)
+            line = victim.line()
             if not line:
-                story = script.end()
+                story = victim.end()
                 tally.fail(kind, "hangs" if line is None else "other", f"no generation: {story}")
                 return
             # First what it started, one after the other; then the run itself.
             for _ in range(rng.randint(0, 20) if way in ("workers", "pool", "replicas") else 0):
                 time.sleep(rng.uniform(0.02, 0.15))
-                below = children_of(script.process.pid)
+                below = children_of(victim.pid)
                 if below:
                     with contextlib.suppress(Exception):
                         rng.choice(below).send_signal(
@@ -108,12 +114,12 @@ def kills(tally: Tally, rng: random.Random) -> None:
                         )
                         tally.inject(kind)
             time.sleep(rng.uniform(0.0, 0.3))
-            if script.process.poll() is not None:
-                tally.fail(kind, "other", f"the run ended: {script.end()}")
+            if victim.ended:
+                tally.fail(kind, "other", f"the run ended: {victim.end()}")
                 return
-            below = children_of(script.process.pid)
-            script.process.send_signal(signal.SIGKILL)
-            script.end()
+            below = children_of(victim.pid)
+            victim.send(signal.SIGKILL)
+            victim.end()
             tally.inject(kind)
             # Those of an executor are its own: CPython's outlive a killed process.
             for left in left_alive(below, 0 if way == "pool" else PATIENCE / 2):
@@ -132,28 +138,28 @@ def kills(tally: Tally, rng: random.Random) -> None:
 
 def signals(tally: Tally, rng: random.Random) -> None:
     """Interrupt one run after the other in the same process; none may be lost."""
-    way = rng.choice(ways())
+    way = neglected(tally, "signals")
     kind = f"signals: {way}"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        script = Script(SCRIPT, folder, way, "signals")
+        victim = Victim(partial(runs_to_be_interrupted, way), folder)
         for _ in range(20):
-            line = script.line()
+            line = victim.line()
             if line != "begun":
-                tally.fail(kind, "hangs" if line is None else "other", f"{line}: {script.end()}")
+                tally.fail(kind, "hangs" if line is None else "other", f"{line}: {victim.end()}")
                 return
             number = rng.choice((signal.SIGINT, signal.SIGTERM))
             time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.03), rng.uniform(0.0, 0.3))))
-            script.process.send_signal(number)
+            victim.send(number)
             tally.inject(kind)
-            line = script.line()
+            line = victim.line()
             if line != number.name:
-                below = children_of(script.process.pid)
-                tally.fail(kind, "lost signals", f"{number.name} gave {line}: {script.end()}")
+                below = children_of(victim.pid)
+                tally.fail(kind, "lost signals", f"{number.name} gave {line}: {victim.end()}")
                 left_alive(below)
                 return
-        below = children_of(script.process.pid)
-        script.end()
+        below = children_of(victim.pid)
+        victim.end()
         for left in left_alive(below, 0 if way == "pool" else PATIENCE / 2):
             if way != "pool":
                 tally.fail(kind, "orphans", left)

@@ -7,7 +7,6 @@ import faulthandler
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -15,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+
+Say = Callable[[str], None]
 
 PATIENCE = 60.0
 """Seconds after which something counts as hanging, on a machine that has other work too."""
@@ -86,41 +87,68 @@ def _in_the_child(work: Callable[[], str], writing: int) -> None:
         os._exit(code)
 
 
-class Script:
-    """A Python script of its own, in a folder of its own."""
+class Victim:
+    """A function in a forked process, in a folder of its own, which says lines.
 
-    def __init__(self, text: str, folder: Path, *arguments: str):
-        (folder / "script.py").write_text(text)
-        self.process = subprocess.Popen(
-            [sys.executable, str(folder / "script.py"), *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=open(folder / "errors", "w"),  # noqa: SIM115  # closed with the process
-            bufsize=0,
-        )
-        self.folder = folder
+    A fork, since a new interpreter would take most of the time.
+    """
+
+    def __init__(self, work: Callable[[Say], None], folder: Path):
+        self._reading, writing = os.pipe()
+        self._errors = folder / "errors"
         self._buffer = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._suffer(work, writing)
+        os.close(writing)
+        self.ended_by: int | None = None
+
+    def _suffer(self, work: Callable[[Say], None], writing: int) -> None:
+        try:
+            os.close(self._reading)
+            os.chdir(self._errors.parent)
+            errors = os.open(self._errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(errors, 1)
+            os.dup2(errors, 2)
+            said = open(writing, "w", buffering=1)  # noqa: SIM115  # closed with the process
+            work(lambda word: print(word, file=said))
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(1)
 
     def line(self, seconds: float = PATIENCE) -> str | None:
-        """Return the next line that the script prints; None if none comes, "" at its end."""
+        """Return the next line that is said; None if none comes, "" at the end."""
         limit = time.monotonic() + seconds
-        assert self.process.stdout is not None
         while b"\n" not in self._buffer:
             left = limit - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+            if left <= 0 or not select.select([self._reading], [], [], left)[0]:
                 return None
-            part = os.read(self.process.stdout.fileno(), 65536)
+            part = os.read(self._reading, 65536)
             if not part:
                 return ""
             self._buffer += part
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode(errors="replace")
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        if self.ended_by is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.ended_by = status if pid else None
+        return self.ended_by is not None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        if not self.ended:
+            os.kill(self.pid, number)
+
     def end(self) -> str:
-        """Kill what is left of it, and return what it wrote about errors."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return (self.folder / "errors").read_text()[-3000:]
+        """Kill it, and return what it wrote about errors."""
+        self.send(signal.SIGKILL)
+        if self.ended_by is None:
+            _, self.ended_by = os.waitpid(self.pid, 0)
+        os.close(self._reading)
+        return self._errors.read_text()[-3000:]
