@@ -93,8 +93,8 @@ class Generation:
             )
         )
 
-        # With signed weights the mean may leave the box. Outside, all candidates of a variable lie on
-        # the wall, and where the weights sum to 0 nothing would lead back.
+        # With signed weights the mean may leave the box. Outside, all candidates of a variable lie
+        # on the wall, and where the weights sum to 0 nothing would lead back.
         if self._box is not None and parents.size > p.mu:
             kernel.confine(state.mean, state.mean, self._box)
 
