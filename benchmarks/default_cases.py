@@ -141,15 +141,16 @@ def noise() -> Iterator[Case]:
             by="value",
             few=3 if n == 1000 else 5,
         )
-    yield Case(
-        "noise",
-        "minibatch net, 4,810 weights (goal: sep-CMA's)",
-        minibatch_net,
-        math.nan,
-        by="value",
-        few=3,
-        rival=lambda task, seed: by_mmes(task, seed, strategy="sep-cma"),
-    )
+    for word, shared in (("one each", False), ("one per generation", True)):
+        yield Case(
+            "noise",
+            f"net of 4,810 weights, minibatches {word} (goal: sep-CMA's)",
+            lambda seed, shared=shared: minibatch_net(seed, shared),
+            math.nan,
+            by="value",
+            few=3,
+            rival=lambda task, seed: by_mmes(task, seed, strategy="sep-cma", noise="no"),
+        )
 
 
 def minibatch_net(seed: int, shared: bool = False) -> Task:

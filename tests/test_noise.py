@@ -141,3 +141,27 @@ def test_the_answer_depends_on_the_size_of_the_noise() -> None:
     assert watch.answer(np.array([3.0, 3.4, 3.0]), 1e-5)
     again = NoiseWatch.restored(watch.entries())
     assert again == watch
+
+
+def test_a_search_that_converges_despite_noise_ends() -> None:
+    """Noise that vanishes with f: it grew the population at its end and spent the whole budget."""
+    f = Noisy(relative=0.1)
+    options = {"strategy": "cma-es", "vectorized": True, "seed": 1}
+    r = mmes.minimize(f, np.full(40, 3.0), 1.0, max_evaluations=60_000, **options)
+    assert (r.reason, r.success, r.noisy) == (StopReason.CONVERGED_X, True, True)
+    assert r.nfev < 40_000
+    assert f.true(r.x) < 1e-15
+
+
+def test_noise_that_candidates_share_is_noticed() -> None:
+    """A minibatch per call: the same point three times in one call gives the same value."""
+    rng = np.random.default_rng(1)
+
+    def f(points):
+        return (points**2).sum(1) + rng.standard_normal()
+
+    r = mmes.minimize(f, np.full(10, 3.0), 1.0, vectorized=True, seed=1, noise="yes",
+                      max_evaluations=500)  # fmt: skip
+    assert r.noisy
+    assert len(set(r.reevaluated["x"])) == 10
+    assert r.fun_std == pytest.approx(1 / math.sqrt(10), rel=0.9)

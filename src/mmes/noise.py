@@ -109,8 +109,16 @@ class NoiseWatch:
     def _suspicious(self, sigma: float, reason: StopReason | None) -> bool:
         if reason in SUSPICIOUS:
             return True
-        in_vain = sigma * _FALL < self.sigma_then or self.since >= self.patience
-        return in_vain and self.since % _EVERY == 0
+        return self.in_vain(sigma, reason) and self.since % _EVERY == 0
+
+    def in_vain(self, sigma: float, reason: StopReason | None) -> bool:
+        """Return whether the search gets nowhere: values stand, or sigma fell without them.
+
+        Steps that vanish while the values fall are the end of a search, under noise too.
+        """
+        if reason in (StopReason.CONVERGED_F, StopReason.STAGNATED):
+            return True
+        return sigma * _FALL < self.sigma_then or self.since >= self.patience
 
     def answer(self, values: Vector, sigma: float) -> bool:
         """Take in the values of one point; return whether noise hides the progress."""

@@ -271,8 +271,8 @@ class Run:
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first) or self._evaluations_left() < ASKED:
             return reason
-        hidden = watch.answer(self._values_at([state.es.mean], ASKED), state.es.sigma)
-        if not (hidden and suspected):
+        hidden = watch.answer(self._values_at([state.es.mean], ASKED)[:, 0], state.es.sigma)
+        if not (hidden and watch.in_vain(state.es.sigma, reason)):
             return reason
         if 2 * state.es.population_size > self._evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
@@ -367,18 +367,25 @@ class Run:
         if not count:
             return None
         values = self._values_at([self._state.best_x, self._state.es.mean], count)
-        return {"x": values[:count], "mean": values[count:]}
+        return {"x": values[:, 0].copy(), "mean": values[:, 1].copy()}
 
     def _values_at(self, points: list[Any], count: int) -> NDArray[np.float64]:
-        """Return `count` values of each point."""
+        """Return `count` values of each point, one column per point.
+
+        An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
+        is called `count` times then.
+        """
         kernel, box = self._state.es.kernel, self._settings.place.box
-        places = kernel.population(len(points) * count, self._state.es.dimension)
-        for row in range(len(points) * count):
-            kernel.assign(kernel.row(places, row), points[row // count].reshape(-1))
+        calls = count if self._settings.evaluation["vectorized"] else 1
+        rows = len(points) * count // calls
+        places = kernel.population(rows, self._state.es.dimension)
+        for row in range(rows):
+            kernel.assign(kernel.row(places, row), points[row % len(points)].reshape(-1))
         if box is not None:
             kernel.confine(places, places, Clip(*box))
-        shown = kernel.shown(places, (len(points) * count, *points[0].shape))
-        return self._evaluate(shown, self.generations, lambda: True)
+        shown = kernel.shown(places, (rows, *points[0].shape))
+        values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
+        return np.concatenate(values).reshape(count, len(points))
 
     def _leave(self, error: BaseException) -> None:
         """End early: cancel what runs, save the state, tell what was found and how to go on."""
