@@ -79,6 +79,7 @@ class Display:
     def _begin(self, progress: Progress) -> None:
         self._began_with = progress.evaluations  # a resumed run does not begin at zero
         self._shown_at = time.monotonic()
+        self._say(f"strategy: {progress.strategy}")
         if sys.stderr.isatty() and not progress.final:
             try:
                 from rich.console import Console

@@ -16,7 +16,7 @@ from mmes.options import OptionTable
 from mmes.result import Result
 from mmes.run import Run
 from mmes.run_options import RUN_OPTIONS
-from mmes.strategies import AnyStrategy, get_strategy
+from mmes.strategies import AnyStrategy, options_of
 
 __all__ = ["RUN_OPTIONS", "Run", "minimize", "options", "resume"]
 
@@ -29,7 +29,7 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
-    strategy: str | type[AnyStrategy] = "mmes",
+    strategy: str | type[AnyStrategy] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
@@ -66,7 +66,8 @@ def minimize(
         the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`. ``"auto"`` takes CMA-ES for up to 100
-        variables and AdaptiveMMES for more; ``"mmes"`` is the paper's.
+        variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is the
+        paper's algorithm.
     callback : callable, or a list of them, optional
         Called after every generation with a `Progress`, and once more at the end of the run with
         ``progress.final`` True. Returning something true, or raising StopIteration, ends the run.
@@ -93,7 +94,8 @@ def minimize(
         `reevaluations`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
         `checkpoint_strict`, `resume`. And all options of the strategy (see
-        ``mmes.MMES.option_table()``), among them `seed`. `mmes.options` shows what each does.
+        ``mmes.AdaptiveMMES.option_table()``), among them `seed`. `mmes.options` shows what each
+        does.
 
     Returns
     -------
@@ -138,13 +140,13 @@ def minimize(
     )
 
 
-def options(strategy: str | type[AnyStrategy] = "mmes") -> OptionTable:
+def options(strategy: str | type[AnyStrategy] = "auto") -> OptionTable:
     """Return all options of `minimize` with a strategy; what it shows is a table.
 
     Parameters
     ----------
     strategy : str or class
-        The strategy.
+        The strategy; for ``"auto"`` the options of all strategies that it may choose.
 
     Examples
     --------
@@ -152,7 +154,7 @@ def options(strategy: str | type[AnyStrategy] = "mmes") -> OptionTable:
     >>> print(next(option.allowed for option in table if option.name == "restarts"))
     an integer >= 0, or 'unlimited'
     """
-    return OptionTable(RUN_OPTIONS + get_strategy(strategy).option_table())
+    return OptionTable(RUN_OPTIONS + options_of(strategy))
 
 
 def resume(

@@ -101,6 +101,8 @@ class Progress:
         Number of the current start, 0 for the first.
     elapsed : float
         Seconds since the run (or its resumption) began.
+    strategy : str
+        The strategy's name, and why it was chosen if ``"auto"`` did.
     max_evaluations, time_limit : int, float or None
         The limits of the run, for displays.
     final : bool
@@ -115,6 +117,7 @@ class Progress:
     sigma: float
     start: int
     elapsed: float
+    strategy: str
     max_evaluations: int | None
     time_limit: float | None
     _best_x: Callable[[], NDArray[np.float64]]

@@ -29,7 +29,15 @@ from mmes.start import (
     claimed_size,
     started_from,
 )
-from mmes.strategies import AnyStrategy, AskTell, automatic, get_strategy, named_strategy
+from mmes.strategies import (
+    AnyStrategy,
+    AskTell,
+    automatic,
+    get_strategy,
+    is_auto,
+    named_strategy,
+    strategies_with,
+)
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads", "device", "population_dtype")
@@ -91,13 +99,15 @@ class RunSettings:
         bounds, scale = space["bounds"], space["scale"]
         x0, options = started_from(x0, options)
         why = ""
-        if isinstance(strategy, str) and strategy.lower() == "auto":
+        if is_auto(strategy):
             kind, why = automatic(
                 _variables(x0, bounds), space["manifold"] is not None, options.get("device") is None
             )
         else:
             kind = get_strategy(strategy)
         table = RUN_OPTIONS + kind.option_table()
+        if why:
+            _refuse_options_of_others(options, table, f"{kind.name!r} because {why}")
         chosen = validated(table, options, f"minimize with strategy {kind.name!r}")
         limits = {option.name: chosen.pop(option.name) for option in RUN_OPTIONS}
         check_together(limits, checkpoint)
@@ -299,6 +309,18 @@ def _variables(x0: Any, bounds: Any) -> int:
         sides = checked_bounds(bounds, None)
         return 1 if sides is None else sides[0].size
     return 1
+
+
+def _refuse_options_of_others(options: dict[str, Any], table: Any, choice: str) -> None:
+    """Say which strategy to name where ``"auto"`` took one that does not know an option."""
+    known = {option.name for option in table}
+    for name in options:
+        others = [] if name in known else strategies_with(name)
+        if others:
+            raise TypeError(
+                f"{name} is an option of the strategies {', '.join(others)}, but strategy='auto' "
+                f"took {choice}: name one of them, as in strategy={others[0]!r}"
+            )
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

@@ -32,7 +32,7 @@ from mmes.minimize import Run, resumed_run
 from mmes.result import Result
 from mmes.run_options import CHECKPOINTS, EVALUATION, LIMITS, RUN_OPTIONS
 from mmes.stopping import StopReason
-from mmes.strategies import get_strategy
+from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, options_of
 
 _RUN = """\
 Minimise a function.
@@ -72,9 +72,9 @@ a time limit counts anew.
 def run(argv: list[str]) -> int:
     """Run ``mmes run`` and return the exit code."""
     first = Parser(add_help=False)
-    first.add_argument("--strategy", default="mmes")
-    strategy = _checked(lambda: get_strategy(first.parse_known_args(argv)[0].strategy))
-    search = strategy.option_table()
+    first.add_argument("--strategy", default="auto")
+    strategy = first.parse_known_args(argv)[0].strategy
+    search = _checked(lambda: options_of(strategy))
     parser = Parser(
         prog="mmes run", usage="mmes run TARGET [flags]", description=_RUN, epilog=_RUN_EPILOG
     )
@@ -100,11 +100,12 @@ def run(argv: list[str]) -> int:
     _add_common(parser)
     parser.add_argument(
         "--strategy",
-        default="mmes",
+        default="auto",
         metavar="NAME",
-        help="the search strategy: a name, or file.py:Class of yours (default: mmes)",
+        help="the search strategy: a name, or file.py:Class of yours (default: auto, which takes "
+        f"cma-es for up to {AUTO_LIMIT} variables and adaptive for more)",
     )
-    add_options(parser, f"options of the search ({strategy.name})", search)
+    add_options(parser, f"options of the search ({strategy})", search)
     arguments = parser.parsed(argv)
 
     given = arguments.problem_option
@@ -116,7 +117,8 @@ def run(argv: list[str]) -> int:
     if isinstance(objective, BuiltIn) and arguments.workers is None and not arguments.replicas:
         options.setdefault("vectorized", True)
     problem = objective.problem if isinstance(objective, BuiltIn) else None
-    options |= _checked(lambda: where_to_start(arguments, problem, options, strategy.needs_box))
+    needs_box = not is_auto(strategy) and get_strategy(strategy).needs_box
+    options |= _checked(lambda: where_to_start(arguments, problem, options, needs_box))
     made = _checked(
         lambda: Run(
             objective,

@@ -18,7 +18,7 @@ from mmes.start import size_of_box
 def where_to_start(
     arguments: Any, problem: Problem | None, options: dict[str, Any], needs_box: bool
 ) -> dict[str, Any]:
-    """Return x0, sigma0, bounds and scale, and the seed if the start was drawn with it.
+    """Return x0, sigma0, bounds with their handling and scale, and the seed of a drawn start.
 
     Parameters
     ----------
@@ -45,6 +45,9 @@ def where_to_start(
         found["scale"] = vector(arguments.scale, "--scale")
     if problem is not None and bounds is None and needs_box:
         found["bounds"] = problem.bounds
+    elif problem is not None and bounds is None and problem.treatment != "none":
+        found["bounds"] = problem.bounds
+        found["bounds_handling"] = options.get("bounds_handling", problem.treatment)
     elif problem is not None and bounds is None:
         # The box says where to start; the search may leave it, as in the paper's experiments.
         if x0 is None:

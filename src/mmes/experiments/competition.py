@@ -22,7 +22,7 @@ from mmes.experiments.single_runs import runs_as_csv
 from mmes.experiments.standings import standings
 from mmes.experiments.store import Store, TrialResult
 from mmes.loading import is_location
-from mmes.problems.suite import CHECKPOINTS
+from mmes.problems.suite import CHECKPOINTS, TREATMENT
 from mmes.strategies import get_strategy
 
 SUITES = {
@@ -103,7 +103,7 @@ class Competition:
                 target=None,
                 start=None,
                 sigma0=None,
-                bounds="clip",
+                bounds=TREATMENT,
                 record_at=self.checkpoints,
             )
             for seed in self.seeds

@@ -50,6 +50,12 @@ def fixed_dimension(name: str) -> int | None:
     return known.get(name)
 
 
+def recommended_treatment(name: str) -> str:
+    """Return how candidates are kept in the box of a problem where a plan does not say it."""
+    known = {entry.name: entry.treatment for entry in problems.entries()}
+    return known.get(name, "none")
+
+
 @cache
 def _digest(path: Path, _stamp: tuple[int, int]) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

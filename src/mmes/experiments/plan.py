@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from mmes.boxes import BOXES
-from mmes.experiments.objectives import fingerprint, fixed_dimension, named_file
+from mmes.experiments.objectives import (
+    fingerprint,
+    fixed_dimension,
+    named_file,
+    recommended_treatment,
+)
 
 Option = bool | int | float | str
 Options = tuple[tuple[str, Option], ...]
@@ -178,8 +183,11 @@ class Plan:
         Budget of each run.
     name : str
         Title of the report.
-    target, start, sigma0, bounds
+    target, start, sigma0
         As in `Trial`.
+    bounds : str
+        As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
+        CEC suites and none for the others.
     chosen : str
         Label of the strategy the others are tested against; the first one where empty.
 
@@ -205,7 +213,7 @@ class Plan:
     target: float | None = 1e-8
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
-    bounds: str = "none"
+    bounds: str = "recommended"
     chosen: str = ""
     notes: str = field(default="", compare=False)
 
@@ -230,8 +238,8 @@ class Plan:
             raise PlanError(f"start must be an interval [low, high], not {self.start!r}")
         if self.sigma0 is not None and not (0.0 < self.sigma0 < math.inf):
             raise PlanError(f"sigma0 must be positive and finite, not {self.sigma0!r}")
-        if self.bounds not in ("none", *BOXES):
-            known = ", ".join(["none", *BOXES])
+        if self.bounds not in ("recommended", "none", *BOXES):
+            known = ", ".join(["recommended", "none", *BOXES])
             raise PlanError(f"bounds must be one of {known}, not {self.bounds!r}")
         if self.chosen and self.chosen not in labels:
             raise PlanError(f"chosen must be one of {', '.join(labels)}, not {self.chosen!r}")
@@ -239,14 +247,19 @@ class Plan:
 
     def runs(self) -> tuple[Trial, ...]:
         """Return every run of the grid, seeds innermost."""
-        settings = (self.max_evaluations, self.target, self.start, self.sigma0, self.bounds)
+        settings = (self.max_evaluations, self.target, self.start, self.sigma0)
         return unique(
-            Trial(strategy, objective, dimension, seed, *settings)
+            Trial(strategy, objective, dimension, seed, *settings, self.treatment_of(objective))
             for objective in self.objectives
             for dimension in self.dimensions_of(objective)
             for strategy in self.strategies
             for seed in self.seeds
         )
+
+    def treatment_of(self, objective: Objective) -> str:
+        """Return how candidates are kept in the box of a problem."""
+        named = self.bounds != "recommended"
+        return self.bounds if named else recommended_treatment(objective.name)
 
     def dimensions_of(self, objective: Objective) -> tuple[int, ...]:
         """Return the dimensions of a problem: its own, where it has one, or the plan's."""

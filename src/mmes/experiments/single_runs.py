@@ -17,6 +17,7 @@ from mmes.experiments.objectives import fixed_dimension, named_file
 from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.standings import value_after
 from mmes.experiments.store import Store, TrialResult
+from mmes.problems.suite import TREATMENT
 
 MARK = "best_at_"
 BEFORE = ("problem", "strategy", "label", "options", "seed", "budget")
@@ -80,7 +81,7 @@ def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, Tria
         target=None,
         start=None,
         sigma0=None,
-        bounds="clip",
+        bounds=TREATMENT,
         stored_key=row["key"],
     )
     best = np.array([float(row[mark]) for mark in marks])

@@ -276,7 +276,7 @@ class Kernel(Protocol):
         ...
 
     def confine(self, image: Handle, points: Handle, box: Box) -> None:
-        """Write to `image` the points of the box that stand for those of the search."""
+        """Write to `image` the points of the box that stand for `points`: rows, or one vector."""
         ...
 
 

@@ -39,6 +39,9 @@ class Problem:
         One sentence for listings.
     details : dict
         What a suite adds: group sizes, weights, the seed of a rotation.
+    treatment : str
+        How its published results keep candidates in the box: a word for `bounds_handling`, or
+        ``"none"`` where the box only says where to start.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Problem:
     minimum: float | None = 0.0
     description: str = ""
     details: dict[str, Any] = field(default_factory=dict, repr=False)
+    treatment: str = field(default="none", repr=False)
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return f(x): a float for one point, an array of k values for a (k, n) batch."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from mmes.problems import functions, lsgo2010, lsgo2013
 from mmes.problems.problem import Problem
+from mmes.problems.suite import TREATMENT
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class Entry:
         The number of variables where it is fixed, None where the caller chooses.
     make : callable
         Builds the problem from the name and the options.
+    treatment : str
+        As of `Problem`.
     """
 
     name: str
     description: str
     dimension: int | None
     make: Callable[..., Problem]
+    treatment: str = "none"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -88,11 +92,11 @@ def _table() -> dict[str, Entry]:
     listed = [
         *(Entry(name, text, None, functions.make) for name, text in functions.DESCRIPTIONS.items()),
         *(
-            Entry(name, text, lsgo2010.DIMENSION, lsgo2010.make)
+            Entry(name, text, lsgo2010.DIMENSION, lsgo2010.make, TREATMENT)
             for name, text in lsgo2010.DESCRIPTIONS.items()
         ),
         *(
-            Entry(name, text, lsgo2013.dimension(name), lsgo2013.make)
+            Entry(name, text, lsgo2013.dimension(name), lsgo2013.make, TREATMENT)
             for name, text in lsgo2013.DESCRIPTIONS.items()
         ),
     ]

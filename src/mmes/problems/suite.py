@@ -17,6 +17,9 @@ Arrays = dict[str, NDArray[Any]]
 CHECKPOINTS = (120_000, 600_000, 3_000_000)
 """Evaluations after which the competitions record the best value; the last one is the budget."""
 
+TREATMENT = "clip"
+"""How candidates are kept in the box: so the published results come out."""
+
 
 def official_arrays(suite: str, number: int) -> Arrays:
     """Return the official arrays of one function, by their names without the ``fNN_`` prefix."""
@@ -65,7 +68,7 @@ def make_problem(
     function = Composition(tuple(parts), (lower, upper) if strict else None)
     minimum = None if minimizer is None else 0.0
     return Problem(
-        name, dimension, function, lower, upper, minimizer, minimum, description, details
+        name, dimension, function, lower, upper, minimizer, minimum, description, details, TREATMENT
     )
 
 

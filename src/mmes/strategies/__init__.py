@@ -8,17 +8,22 @@ from mmes.strategies.lm_cma import LMCMA
 from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
 from mmes.strategies.registry import (
+    AUTO_LIMIT,
     STRATEGIES,
     AnyStrategy,
     automatic,
     get_strategy,
+    is_auto,
     named_strategy,
+    options_of,
+    strategies_with,
 )
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
 __all__ = [
+    "AUTO_LIMIT",
     "CMAES",
     "LMCMA",
     "LMMA",
@@ -36,5 +41,8 @@ __all__ = [
     "SepCMA",
     "automatic",
     "get_strategy",
+    "is_auto",
     "named_strategy",
+    "options_of",
+    "strategies_with",
 ]

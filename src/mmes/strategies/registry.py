@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 from mmes.competitors import COMPETITORS, Competitor
 from mmes.loading import is_location, load_object
-from mmes.options import suggestion
+from mmes.options import Option, suggestion
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma import CMAES
 from mmes.strategies.fast_cma import FastCMA
@@ -60,6 +60,24 @@ def automatic(n: int, manifold: bool = False, on_host: bool = True) -> tuple[typ
     if n <= AUTO_LIMIT and on_host:
         return CMAES, f"n = {n} is at most {AUTO_LIMIT}"
     return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}" if on_host else "it runs on a device"
+
+
+def is_auto(strategy: Any) -> bool:
+    """Return whether the strategy is to be chosen by the number of variables."""
+    return isinstance(strategy, str) and strategy.strip().lower() == "auto"
+
+
+def options_of(strategy: Any) -> tuple[Option, ...]:
+    """Return the options of a strategy; of ``"auto"`` those of all that it may choose."""
+    if not is_auto(strategy):
+        return get_strategy(strategy).option_table()
+    chosen = (*AdaptiveMMES.option_table(), *CMAES.option_table())
+    return tuple({option.name: option for option in reversed(chosen)}.values())[::-1]
+
+
+def strategies_with(option: str) -> list[str]:
+    """Return the names of the strategies that know an option."""
+    return [n for n, s in STRATEGIES.items() if option in {o.name for o in s.option_table()}]
 
 
 def get_strategy(strategy: Any) -> type[AnyStrategy]:
