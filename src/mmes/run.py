@@ -73,7 +73,8 @@ class Run:
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
-        space = {"bounds": bounds, "scale": scale, "manifold": manifold}
+        elsewhere = "replicas can follow it" if hasattr(workers, "evaluator") else ""
+        space = {"bounds": bounds, "scale": scale, "manifold": manifold, "elsewhere": elsewhere}
         settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))

@@ -92,7 +92,8 @@ class RunSettings:
         x0, sigma0, strategy, checkpoint
             As in `minimize`.
         space : dict
-            Its arguments `bounds`, `scale` and `manifold`.
+            Its arguments `bounds`, `scale` and `manifold`; and `elsewhere`, why not every strategy
+            can be taken.
         options : dict
             Its options.
         """
@@ -100,9 +101,10 @@ class RunSettings:
         x0, options = started_from(x0, options)
         why = ""
         if is_auto(strategy):
-            kind, why = automatic(
-                _variables(x0, bounds), space["manifold"] is not None, options.get("device") is None
-            )
+            on_device = options.get("device") is not None
+            elsewhere = "it runs on a device" if on_device else space["elsewhere"]
+            n, manifold = _variables(x0, bounds), space["manifold"] is not None
+            kind, why = automatic(n, manifold, elsewhere)
         else:
             kind = get_strategy(strategy)
         table = RUN_OPTIONS + kind.option_table()

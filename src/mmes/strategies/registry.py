@@ -43,7 +43,7 @@ AUTO_LIMIT = 100
 """Up to so many variables ``"auto"`` takes CMA-ES, whose full covariance matrix pays there."""
 
 
-def automatic(n: int, manifold: bool = False, on_host: bool = True) -> tuple[type[AskTell], str]:
+def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type[AskTell], str]:
     """Return the strategy that ``"auto"`` stands for, and why.
 
     Parameters
@@ -52,14 +52,14 @@ def automatic(n: int, manifold: bool = False, on_host: bool = True) -> tuple[typ
         Number of variables.
     manifold : bool
         Whether a manifold is searched.
-    on_host : bool
-        Whether vectors live in the host's memory.
+    elsewhere : str
+        Why CMA-ES, whose matrices are numpy's, cannot do it; empty where it can.
     """
     if manifold:
         return MMES, "it searches manifolds"
-    if n <= AUTO_LIMIT and on_host:
-        return CMAES, f"n = {n} is at most {AUTO_LIMIT}"
-    return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}" if on_host else "it runs on a device"
+    if n > AUTO_LIMIT:
+        return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}"
+    return (AdaptiveMMES, elsewhere) if elsewhere else (CMAES, f"n = {n} is at most {AUTO_LIMIT}")
 
 
 def is_auto(strategy: Any) -> bool:
