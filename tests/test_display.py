@@ -24,7 +24,7 @@ def progress(**changes):
     settings = {
         "evaluations": 2500, "generation": 100, "best_value": 1.25, "sigma": 0.5, "start": 0,
         "elapsed": 2.0, "max_evaluations": 10_000, "time_limit": None, "_best_x": None,
-        "_mean": None, "_request_stop": None,
+        "_mean": None, "_request_stop": None, "strategy": "cma-es",
     }  # fmt: skip
     return Progress(**settings | changes)
 
@@ -49,13 +49,15 @@ def test_plain_lines_come_every_five_seconds_and_at_the_end(capsys, monkeypatch)
             display(progress())
         display(progress(final=True, reason=mmes.StopReason.TIME_LIMIT))
         lines = capsys.readouterr().err.splitlines()
-        assert len(lines) == 2 + last_line
+        assert len(lines) == 3 + last_line
+        assert lines[0] == "strategy: cma-es"
         assert ("The time limit is reached." in lines[-1]) == last_line
 
 
 def test_minimize_shows_its_progress(capsys):
     mmes.minimize(lambda x: float(x @ x), np.ones(5), 1.0, max_evaluations=99, progress=True)
-    (line,) = capsys.readouterr().err.splitlines()
+    choice, line = capsys.readouterr().err.splitlines()
+    assert choice == "strategy: cma-es (auto: n = 5 is at most 100)"
     assert line.startswith("99 of 99 (100%) evaluations  best ")
     assert line.endswith("The budget of evaluations is spent.")
     with pytest.raises(TypeError, match="progress must be True or False, not 1"):

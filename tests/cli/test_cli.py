@@ -117,6 +117,20 @@ def test_all_kinds_of_starts(capsys, folder):
     assert json.loads((folder / "mmes-out-7" / "result.json").read_text())["nfev"] == 100
 
 
+def test_a_suite_brings_its_box_and_its_treatment(capsys, folder):
+    words = ("run", "lsgo2013/f13", "--seed", 1, "--max-evaluations", 72, "--sigma0", 1000)
+    for treatment in ("clip", "reflect"):
+        chosen = () if treatment == "clip" else ("--bounds-handling", treatment)
+        status, _, err = command(capsys, *words, *chosen, "--out", treatment)
+        assert status == 0
+        assert err.startswith("strategy: adaptive (auto: n = 905 is above 100)")
+        found = json.loads((folder / treatment / "result.json").read_text())
+        assert found["options"]["bounds_handling"] == treatment
+        x = np.abs(np.load(folder / treatment / "x.npy"))
+        assert x.max() <= 100.0
+        assert (x == 100.0).any() == (treatment == "clip")
+
+
 def test_options_of_problem_search_and_evaluation(capsys):
     status, _, err = command(
         capsys, "run", "ellipsoid", "--dim", 10, "--problem-option", "alpha=3", "--restarts", 2,

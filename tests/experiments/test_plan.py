@@ -139,6 +139,16 @@ def test_a_problem_may_bring_its_own_dimension():
 
 
 @pytest.mark.parametrize(
+    ("bounds", "treatments"),
+    [("recommended", ["clip", "none"]), ("none", ["none"] * 2), ("smooth", ["smooth"] * 2)],
+)
+def test_a_problem_brings_its_box_treatment_unless_the_plan_names_one(bounds, treatments):
+    objectives = Objective("lsgo2013/f13", dimension=905), Objective("cigar")
+    assert [run.bounds for run in grid(objectives=objectives, bounds=bounds).runs()] == treatments
+    assert grid(objectives=objectives).bounds == "recommended"
+
+
+@pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"strategies": ()}, "strategies is empty"),
@@ -150,7 +160,10 @@ def test_a_problem_may_bring_its_own_dimension():
         ({"target": float("nan")}, "target must be a finite number"),
         ({"start": (5.0, -5.0)}, "start must be an interval"),
         ({"sigma0": 0.0}, "sigma0 must be positive"),
-        ({"bounds": "wrap"}, "bounds must be one of none, smooth, clip, reflect, not 'wrap'"),
+        (
+            {"bounds": "wrap"},
+            "bounds must be one of recommended, none, smooth, clip, reflect, not 'wrap'",
+        ),
         ({"chosen": "CMA"}, "chosen must be one of mmes, not 'CMA'"),
         (
             {"strategies": (Strategy("mmes"), Strategy("mmes", options=(("l", 2),)))},
