@@ -31,6 +31,7 @@ def test_a_run_is_what_minimize_gives():
         place.x0,
         place.sigma0,
         vectorized=True,
+        strategy="mmes",
         seed=5,
         mixing=2,
         target=1e-8,

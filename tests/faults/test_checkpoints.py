@@ -31,7 +31,8 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 def saved(tmp_path):
     """Return the path of a checkpoint without a previous one."""
     path = tmp_path / "run.mmes"
-    mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=300, checkpoint=path)
+    options = {"seed": 5, "max_evaluations": 300, "strategy": "mmes"}
+    mmes.minimize(hostile.sphere, *START, checkpoint=path, **options)
     checkpoint.previous_path(path).unlink(missing_ok=True)
     return path
 

@@ -286,7 +286,7 @@ def test_row10_another_thread_may_stop_the_run(workers):
     threading.Timer(0.4, run.request_stop).start()
     result = run.run()
     assert result.reason is mmes.StopReason.REQUESTED
-    assert result.nfev == 1 + result.nit * run._state.es.population_size  # whole generations
+    assert result.nfev == result.nit * run._state.es.population_size  # whole generations
 
 
 def test_row10_a_daemon_thread_with_workers_does_not_keep_the_interpreter(script):
