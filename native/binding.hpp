@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -36,6 +37,10 @@ struct Level {
 };
 
 void bind_reductions(nb::module_& m);
+void bind_short(nb::module_& m);
+
+// The sum, rounded once, as Python's math.fsum has it.
+double exact_sum(const std::vector<double>& terms);
 
 // What `recombine` and `step_squares` are called with, checked.
 RecombineArguments recombine_arguments(const nb::tuple& call);

@@ -251,37 +251,6 @@ void recombine(const Level& level, int threads, nb::tuple call) {
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-// The sum, rounded once, as Python's math.fsum has it (Shewchuk 1997): `partials` never overlap.
-double exact_sum(const std::vector<double>& terms) {
-    std::vector<double> partials;
-    for (double x : terms) {
-        std::size_t used = 0;
-        for (double y : partials) {
-            if (std::abs(x) < std::abs(y)) std::swap(x, y);
-            const double high = x + y, low = y - (high - x);
-            if (low != 0.0) partials[used++] = low;
-            x = high;
-        }
-        partials.resize(used);
-        partials.push_back(x);
-    }
-    double high = 0.0, low = 0.0;
-    std::size_t left = partials.size();
-    if (left > 0) high = partials[--left];
-    while (left > 0) {
-        const double x = high, y = partials[--left];
-        high = x + y;
-        low = y - (high - x);
-        if (low != 0.0) break;
-    }
-    // Half-way cases are decided by the sign of what is left.
-    if (left > 0 && (low < 0.0) == (partials[left - 1] < 0.0) && low != 0.0 && partials[left - 1] != 0.0) {
-        const double twice = 2.0 * low, up = high + twice;
-        if (twice == up - high) high = up;
-    }
-    return high;
-}
-
 // `call` holds the fields of mmes.kernels.protocol.ScaleCall in its order; `kept` is what `sample` kept of that generation.
 void adapt_scale(const Level& level, int threads, nb::tuple call, double limit, std::optional<Array<float, 2>> kept) {
     const auto scale = array_of<double, 1>(call[0]);
@@ -339,4 +308,5 @@ NB_MODULE(_native, m) {
     m.def("adapt_scale", &adapt_scale, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("confine", &confine);
     bind_reductions(m);
+    bind_short(m);
 }

@@ -14,6 +14,7 @@ from mmes.options import is_real
 from mmes.tensors import hosted
 
 _REAL_KINDS = "fiu"
+_FLOAT64 = np.dtype(np.float64)
 
 
 def answer_of(objective: Callable[[Any], Any], x: Any) -> Any:
@@ -72,7 +73,7 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
     TypeError, ValueError
         As `as_value`; also if the number of values is not `count`.
     """
-    if type(answer) is np.ndarray and answer.dtype == np.float64 and answer.shape == (count,):
+    if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
     if isinstance(answer, list | tuple):
         if len(answer) != count:

@@ -7,6 +7,7 @@ processor: entry by entry where numpy works entry by entry, exactly rounded in t
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,7 @@ class HostVectors:
     entry_bytes = 8
 
     def __init__(self) -> None:
-        # Memory of populations that nobody holds any more.
-        self._pool: list[_Memory] = []
+        self._pool: list[_Block] = []
 
     def available_bytes(self) -> int:
         """See `Kernel.available_bytes`."""
@@ -48,7 +48,15 @@ class HostVectors:
 
     def population(self, rows: int, n: int) -> Vector:
         """See `Kernel.population`."""
-        return np.asarray(_Lease(self._pool, (rows, n)))
+        pool, shape = self._pool, (rows, n)
+        if pool and pool[0].shape != shape:
+            pool.clear()  # the population has changed: that memory will not be asked for again
+        for block in pool:
+            if block.free:
+                return block.lent()
+        pool.insert(0, _Block(shape))
+        del pool[_KEPT:]
+        return pool[0].lent()
 
     def from_host(self, array: NDArray[Any]) -> Vector:
         """See `Kernel.from_host`."""
@@ -76,8 +84,10 @@ class HostVectors:
 
     def shown(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """See `Kernel.shown`."""
+        if handle.shape != shape:
+            handle = handle.reshape(shape)
         # Through a read-only buffer: not even setting its flag makes this array writable.
-        return np.asarray(memoryview(handle.reshape(shape)).toreadonly())  # type: ignore[arg-type]
+        return np.asarray(memoryview(handle).toreadonly())  # type: ignore[arg-type]
 
     def dot(self, a: Vector, b: Vector) -> float:
         """See `Kernel.dot`."""
@@ -124,37 +134,36 @@ class HostVectors:
             target += coefficient * row
 
 
-class _Memory:
-    """Memory of one population, which begins at a cache line."""
+class _Lent(np.ndarray):
+    """A population in use.
+
+    Every array that shares its memory holds this object: numpy passes over a base only where what
+    comes next is of the array's own type, and below this there is another of this type.
+    """
+
+
+class _Block:
+    """Memory of one population, which begins at a cache line; lent out again when it is free.
+
+    Fresh pages cost more than sampling into them when n is large; but an array that the caller
+    kept, or a part of it, must not change.
+    """
 
     def __init__(self, shape: tuple[int, int]):
         self.shape = shape
-        self.array = aligned(shape, np.float64)
-        self.interface = {
-            "shape": shape,
-            "typestr": self.array.dtype.str,
-            "data": (self.array.ctypes.data, False),
-            "version": 3,
-        }
+        self._array = aligned(shape, np.float64).view(_Lent)
+        self._user: weakref.ref[_Lent] | None = None
 
+    @property
+    def free(self) -> bool:
+        """Whether no array that shares this memory is left."""
+        return self._user is None or self._user() is None
 
-class _Lease:
-    """Memory of a population, which goes back to the pool when no view of it is left.
-
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller
-    kept, or a part of it, must not change. Every view holds this object: its end is theirs.
-    """
-
-    def __init__(self, pool: list[_Memory], shape: tuple[int, int]):
-        if pool and pool[-1].shape != shape:
-            pool.clear()  # the population has changed: that memory will not be asked for again
-        self._memory = pool.pop() if pool else _Memory(shape)
-        self._pool = pool
-        self.__array_interface__ = self._memory.interface
-
-    def __del__(self) -> None:
-        if len(self._pool) < _KEPT:
-            self._pool.append(self._memory)
+    def lent(self) -> Vector:
+        """Return the memory as a new array."""
+        user = self._array.view(_Lent)
+        self._user = weakref.ref(user)
+        return user.view(np.ndarray)
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:

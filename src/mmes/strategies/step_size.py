@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel
+from mmes.kernels.short import success_share
 from mmes.strategies.protocol import Vector
 
 
@@ -207,16 +208,6 @@ class PTA:
         share = success_share(evidence.values[:mu], previous[:mu], self.weights)
         state.average = smoothed(state.average, share, self.mu_eff, self.c)
         return paired_growth(state.average, self.significance, self.damping)
-
-
-def success_share(best: Vector, previous: Vector, weights: Vector) -> float:
-    """Return L, the sum of w_i over the ranks at which this generation beats the previous one.
-
-    A tie counts one half.
-    """
-    # Lists: these are short, and numpy's scalars are slow to add up.
-    pairs = zip(weights.tolist(), best.tolist(), previous.tolist(), strict=True)
-    return math.fsum(w if now < before else 0.5 * w for w, now, before in pairs if now <= before)
 
 
 def smoothed(success: float, share: float, mu_eff: float, c_s: float) -> float:

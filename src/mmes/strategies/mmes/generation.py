@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
+from mmes.kernels.short import success_share
 from mmes.strategies.archive import claim_row
 from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.parameters import Parameters
@@ -20,7 +21,7 @@ from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer
 from mmes.strategies.protocol import Setup
 from mmes.strategies.recombination import bounded_sigma
-from mmes.strategies.step_size import paired_growth, smoothed, success_share
+from mmes.strategies.step_size import paired_growth, smoothed
 
 
 class Generation:

@@ -15,6 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.kernels.short import add_by_draw, opposition
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 
@@ -64,11 +65,8 @@ def scale_weights(p: Parameters, ranking: NDArray[np.int64], drawn: int) -> NDAr
 
     By rank the weights are +w_1..+w_mu, [0 for odd lambda], -w_mu..-w_1, whatever kappa is.
     """
-    by_candidate = np.empty(p.population_size)
-    by_candidate[ranking] = p.signed_weights
-    total = by_candidate[:drawn].copy()
-    mirrored = by_candidate[drawn:]
-    total[: mirrored.size] += mirrored
+    total = np.zeros(drawn)
+    add_by_draw(total, ranking, p.signed_weights)
     return total
 
 
@@ -83,9 +81,6 @@ def observe(p: Parameters, state: State, ranking: NDArray[np.int64], drawn: int)
     if not p.adaptive_mirroring or pairs == 0:
         return
     middle = (size - 1) / 2
-    ranks = np.empty(size)
-    ranks[ranking] = np.arange(size) - middle
-    products = ranks[:pairs] * ranks[drawn:]
-    verdict = -3 * math.fsum(products.tolist()) / (pairs * middle**2)
+    verdict = -3 * opposition(ranking, drawn) / (pairs * middle**2)
     rate = 1 - (1 - _PAIR_RATE / size) ** pairs
     state.concordance += rate * (verdict - state.concordance)

@@ -126,22 +126,22 @@ class Parameters:
     c_d: float | None  # None: scales stay as given
     adaptive_mirroring: bool = False
 
-    @property
+    @cached_property
     def population_size(self) -> int:
         """Candidates per generation, lambda."""
         return self.population.size
 
-    @property
+    @cached_property
     def weights(self) -> NDArray[np.float64]:
         """Recombination weights w_1 .. w_mu."""
         return self.population.weights
 
-    @property
+    @cached_property
     def mu(self) -> int:
         """Number of parents."""
         return self.population.mu
 
-    @property
+    @cached_property
     def mu_eff(self) -> float:
         """Effective number of parents, 1 / sum w_i^2."""
         return self.population.mu_eff

@@ -23,6 +23,7 @@ class StepMixer:
         self._isotropic = math.sqrt(1.0 - parameters.gamma)
         self._factor = math.sqrt(parameters.gamma / parameters.mixing)
         self._cumulative = cumulative_ages(parameters.c_a, parameters.archive_size)
+        self._mixture = StepLaw()
 
     def law(self, state: State, draws: int, generation: int) -> StepLaw:
         """Return the law of the steps of this generation."""
@@ -33,8 +34,18 @@ class StepMixer:
         # N.B. the geometric law of the paper starts at 0 (the newest direction); from 1 on, the
         # newest would come last. Folding it modulo m gives alpha exactly, and inverting alpha's own
         # cumulative table gives the same law.
-        drawn = DrawnRows(self._cumulative, state.archive.order, p.mixing, self._factor)
-        return StepLaw(self._isotropic, noise=p.noise, scale=state.scale, drawn=drawn)
+        order, scale, law = state.archive.order, state.scale, self._mixture
+        # Once the archive is full, its order changes in place: the record stays the same.
+        if (
+            law is None
+            or law.drawn is None
+            or law.drawn.order is not order
+            or law.scale is not scale
+        ):
+            drawn = DrawnRows(self._cumulative, order, p.mixing, self._factor)
+            law = StepLaw(self._isotropic, noise=p.noise, scale=scale, drawn=drawn)
+            self._mixture = law
+        return law
 
     def _exact(self, state: State, draws: int, generation: int) -> StepLaw:
         """P_a: every direction, the j-th with factor sqrt(c_a (1-c_a)^(m-j)) z_j."""
