@@ -16,7 +16,9 @@ import mmes
 
 Vector = NDArray[np.float64]
 SECONDS = 60
-"""The full matrix of pycma is given so long for a run in many variables."""
+"""A run of pycma is given so long."""
+FULL_MATRIX = 200
+"""pycma, with its full matrix, is not run in more variables."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,9 @@ def by_mmes(task: Task, seed: int, **options: Any) -> Outcome:
 def by_pycma(task: Task, seed: int) -> Outcome:
     """Run `cma.fmin2`; from the middle of the box where no start is given."""
     import cma
+
+    if task.n > FULL_MATRIX:
+        return Outcome(math.inf, math.nan)
 
     f, (lower, upper), start = Counted(task), _box(task), _start(task)
     options: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
     python benchmarks/thousand.py                       # make the missing runs, then the table
     python benchmarks/thousand.py --strategy AdaptiveMMES --problem Cigar
-    python benchmarks/thousand.py --table               # from the single runs in benchmarks/data
+    python benchmarks/thousand.py --table               # of the runs so far, and benchmarks/data
 
 The protocol is that of the basic experiments: x0 uniform in [-5, 5]^n, sigma0 = 3. Killed and
 started again it goes on without repeating a finished run.
@@ -166,7 +166,7 @@ def table() -> str:
             here = [r for r in rows if (r["problem"], r["strategy"]) == (problem, label)]
             cells.append(cell(here))
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(lines).replace("e+0", "e")
 
 
 def cell(runs: list[dict[str, str]]) -> str:
@@ -179,7 +179,7 @@ def cell(runs: list[dict[str, str]]) -> str:
         values = sorted(float(r["best"]) for r in runs)
         spent = max(int(r["evaluations"]) for r in runs)
         return f"{values[len(values) // 2]:.2g} after {spent:.1e} ({len(runs)})"
-    return f"{median:.3g} ({len(runs)})".replace("e+0", "e")
+    return f"{median:.2e} ({len(runs)})"
 
 
 def main() -> None:
@@ -192,8 +192,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="make no runs")
     arguments = parser.parse_args()
+    store = Store(Path(arguments.out) / "runs")
     if not arguments.table:
-        store = Store(Path(arguments.out) / "runs")
         chosen = arguments.strategy or list(COLUMNS), arguments.problem or list(ROWS)
         report = execute(
             trials(*chosen, arguments.seeds),
@@ -203,7 +203,7 @@ def main() -> None:
         )
         for message in report.failed.values():
             print(message)
-        export(store)
+    export(store)
     print(table())
 
 

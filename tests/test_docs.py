@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mmes.stopping import StopReason
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -17,6 +19,14 @@ def test_the_page_of_options_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "option_tables.py"), "--check"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_table_of_reasons_is_up_to_date_and_complete() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "pages.py"), "--check"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    page = (ROOT / "docs" / "ends.md").read_text()
+    assert [reason.name for reason in StopReason if f"| `{reason.name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,215 @@
+"""Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
+
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`; matplotlib, a minute or two each);
+`reasons` writes the table of docs/ends.md. With --check nothing is written: the exit status tells
+whether the table is up to date.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mmes
+from mmes.boxes import Start
+from mmes.boxes.smooth import Smooth
+from mmes.problems import get
+from mmes.stopping import StopReason
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+COLORS = ("#1b6ca8", "#d1495b", "#66a182", "#8d6a9f")
+
+# --- Why did it stop? -----------------------------------------------------------------------------
+
+ADVICE = {
+    StopReason.TARGET_REACHED: "Nothing: this is what you asked for.",
+    StopReason.CONVERGED_X: "Use it. Several optima? Add `restarts=`. Too late? Raise `xtol`.",
+    StopReason.CONVERGED_F: "Use it. Too early? Values far from 0 hide small differences: "
+    "subtract a constant. Too late? Give `ftol`.",
+    StopReason.FLAT: "Raise `sigma0`, start elsewhere, or look whether f depends on x at all.",
+    StopReason.STAGNATED: "Look at `history`. Add `restarts=`, or a larger `population_size`.",
+    StopReason.NOISY: "Allow more evaluations, or average several in f: "
+    "[noisy objectives](noise.md).",
+    StopReason.SIGMA_TOO_SMALL: "You gave `sigma_min`, or steps have no size any more in float64.",
+    StopReason.SIGMA_TOO_LARGE: "Give bounds: f falls for ever in some direction.",
+    StopReason.UNBOUNDED: "f returned -inf: return NaN where it has no value.",
+    StopReason.ALL_FAILED: "Start where f has values; see `r.failed`.",
+    StopReason.MAX_EVALUATIONS: "Go on from the [checkpoint](checkpoints.md) with a larger budget.",
+    StopReason.MAX_GENERATIONS: "As for evaluations.",
+    StopReason.TIME_LIMIT: "As for evaluations.",
+    StopReason.CALLBACK: "Your callback returned something true.",
+    StopReason.REQUESTED: "`run.request_stop()` was called.",
+    StopReason.INTERRUPTED: "Ctrl-C or SIGTERM: `mmes.resume` goes on where a checkpoint was kept.",
+}
+MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
+
+
+def reasons_table() -> str:
+    """Return the table of reasons: the success and the sentence are those of the code."""
+    lines = ["| reason | it says | success | what to do |", "| --- | --- | --- | --- |"]
+    for reason, advice in ADVICE.items():
+        success = "no"
+        if reason.converged:
+            success = "yes" if reason is StopReason.TARGET_REACHED else "yes, without a target"
+        lines.append(f"| `{reason.name}` | {reason.sentence} | {success} | {advice} |")
+    return "\n".join(lines)
+
+
+def with_reasons(page: str) -> str:
+    """Return the page with the table between its marks renewed."""
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{reasons_table()}\n{MARKS[1]}{after}"
+
+
+def reasons() -> None:
+    """Write the table into its page."""
+    page = DOCS / "ends.md"
+    page.write_text(with_reasons(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+# --- Figures --------------------------------------------------------------------------------------
+
+
+def figure(width: float = 7.6, panels: int = 2) -> tuple[Any, Any]:
+    """Return a figure with panels side by side, in the style of all."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 9, "svg.hashsalt": "mmes", "axes.spines.top": False, "axes.grid": True,
+         "axes.spines.right": False, "grid.color": "#dddddd", "svg.fonttype": "none"}
+    )  # fmt: skip
+    return plt.subplots(1, panels, figsize=(width, 3.0), layout="constrained")
+
+
+def save(made: Any, name: str) -> None:
+    """Write a figure to docs/figures, and as PNG to out/ to look at."""
+    (DOCS / "figures").mkdir(exist_ok=True)
+    made.savefig(DOCS / "figures" / f"{name}.svg", metadata={"Date": None})
+    shown = DOCS.parent / "out"
+    shown.mkdir(exist_ok=True)
+    made.savefig(shown / f"{name}.png", dpi=110)
+
+
+def sigma0() -> None:
+    """Draw evaluations to 1e-8 against sigma0, from a start at distance 3 along each variable."""
+    made, axes = figure()
+    steps = 10.0 ** np.arange(-4, 4.5, 1.0)
+    for axis, n in zip(axes, (20, 200), strict=True):
+        for color, name in zip(COLORS, ("sphere", "ellipsoid"), strict=False):
+            options = {} if name == "sphere" else {"alpha": 3}
+            f = get(name, dimension=n, **options)
+            spent = [
+                np.median(
+                    [
+                        mmes.minimize(
+                            f.batch, np.full(n, 3.0), step, vectorized=True, seed=seed, target=1e-8,
+                            strategy="auto", max_evaluations=2e6,
+                        ).nfev
+                        for seed in (1, 2, 3)
+                    ]
+                )
+                for step in steps
+            ]  # fmt: skip
+            print(name, n, [int(s) for s in spent])
+            label = "sphere" if name == "sphere" else "ellipsoid, condition 1e3"
+            axis.loglog(steps, spent, "o-", color=color, label=label, markersize=4)
+        axis.axvspan(0.3, 3, color="#f2e9c9", zorder=0)
+        axis.set(title=f"n = {n}", xlabel="sigma0 (the optimum is 3 away)", ylim=(8 * n**1.2, None))
+    axes[0].set_ylabel("evaluations to 1e-8")
+    axes[1].legend(frameon=False)
+    save(made, "sigma0")
+
+
+def bounds() -> None:
+    """Draw the map T near a wall, and the gaps of three treatments for an optimum on all walls."""
+    made, axes = figure()
+    one = np.ones(1)
+    box = Smooth.around(-one, one, Start(0 * one, one))
+    y = np.linspace(0.7, 1.4, 701)
+    axes[0].plot(y, [float(box.map_points(np.array([v]))[0]) for v in y], color=COLORS[0])
+    axes[0].plot(y, np.minimum(y, 1), "--", color=COLORS[1], linewidth=1)
+    axes[0].axhline(1, color="#888888", linewidth=0.8)
+    axes[0].legend(["smooth, T(y)", "clip", "the wall"], frameon=False, loc="lower center")
+    axes[0].set(
+        title="near the wall at 1", xlabel="y, where the search runs", ylabel="x, evaluated"
+    )
+    n = 200
+    for color, handling in zip(COLORS, ("smooth", "clip", "reflect"), strict=False):
+        r = mmes.minimize(
+            lambda points: ((points - 2) ** 2).sum(1),
+            bounds=(np.full(n, -1.0), 1.0),
+            bounds_handling=handling,
+            vectorized=True,
+            seed=1,
+            strategy="auto",
+            target=n + 1e-8,
+            max_evaluations=40_000,
+        )
+        print(handling, r.nfev, r.fun - n)
+        axes[1].semilogy(
+            r.history["evaluations"], r.history["best"] - n, color=color, label=handling
+        )
+    axes[1].set(title=f"optimum on all {n} walls", xlabel="evaluations", ylabel="gap")
+    axes[1].legend(frameon=False)
+    save(made, "bounds")
+
+
+def noise() -> None:
+    """Draw the true value at the mean with and without the answer to noise, n = 200."""
+    made, axes = figure()
+    n = 200
+    for axis, (title, relative, absolute) in zip(
+        axes, (("10 % noise", 0.1, 0.0), ("noise of standard deviation 1", 0.0, 1.0)), strict=True
+    ):
+        for color, word in zip(COLORS, ("auto", "no"), strict=False):
+            rng, trace = np.random.default_rng(1), ([], [])
+
+            def f(
+                points: Any, rng: Any = rng, relative: float = relative, absolute: float = absolute
+            ) -> Any:
+                true, normal = (points**2).sum(1), rng.standard_normal(len(points))
+                return true * (1 + relative * normal) + absolute * normal
+
+            def watch(p: Any, trace: tuple[list[float], list[float]] = trace) -> None:
+                if p.generation % 5 == 0:
+                    trace[0].append(p.evaluations)
+                    trace[1].append(float((p.mean**2).sum()))
+
+            r = mmes.minimize(
+                f, np.full(n, 3.0), 1.0, vectorized=True, seed=1, noise=word, callback=watch,
+                strategy="auto", max_evaluations=150_000,
+            )  # fmt: skip
+            print(title, word, r.nfev, float((r.x**2).sum()), r.reason.name)
+            axis.semilogy(*trace, color=color, label=f'noise="{word}"', linewidth=1)
+        axis.set(title=title, xlabel="evaluations", xticks=range(0, 150_001, 50_000))
+    axes[0].set_ylim(1e-8, None)
+    axes[0].set_ylabel("true f at the mean")
+    axes[1].legend(frameon=False)
+    save(made, "noise")
+
+
+MAKERS: dict[str, Callable[[], None]] = {
+    maker.__name__: maker for maker in (reasons, sigma0, bounds, noise)
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Make what is named, or all."""
+    if "--check" in arguments:
+        page = (DOCS / "ends.md").read_text(encoding="utf-8")
+        return int(page != with_reasons(page))
+    for name in arguments or MAKERS:
+        MAKERS[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
