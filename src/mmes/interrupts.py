@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -56,22 +54,13 @@ class Interrupts:
         if not isinstance(error, KeyboardInterrupt | SystemExit):
             self.check()
 
-    def interruptible(self) -> Any:
+    def interruptible(self) -> _Patience:
         """Let a signal raise at once inside; raise one that came before."""
-        return self._with_patience(0)
+        return _Patience(self, 0)
 
-    def guarded(self) -> Any:
+    def guarded(self) -> _Patience:
         """Let only a third signal raise inside: what runs there calls `check` itself."""
-        return self._with_patience(2)
-
-    @contextmanager
-    def _with_patience(self, signals: int) -> Iterator[None]:
-        self._patience = signals
-        try:
-            self.check()
-            yield
-        finally:
-            self._patience = 1
+        return _Patience(self, 2)
 
     def check(self) -> None:
         """Raise if a signal has come."""
@@ -87,3 +76,21 @@ class Interrupts:
     def _raise(self, number: int) -> None:
         self._patience = 1
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+class _Patience:
+    """So many signals are noted inside before one raises where it comes."""
+
+    def __init__(self, interrupts: Interrupts, signals: int):
+        self._interrupts, self._signals = interrupts, signals
+
+    def __enter__(self) -> None:
+        self._interrupts._patience = self._signals
+        try:
+            self._interrupts.check()
+        except BaseException:
+            self._interrupts._patience = 1
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        self._interrupts._patience = 1

@@ -85,12 +85,12 @@ class NoiseWatch:
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
-        ordered = np.sort(values[np.isfinite(values)])
-        size = ordered.size
+        ordered = sorted(filter(math.isfinite, values.tolist()))  # numpy is slower for so few
+        size = len(ordered)
         if size == 0:  # failed candidates say nothing
             return
-        self.width = float(ordered[3 * size // 4] - ordered[size // 4])
-        self.recent = [*self.recent[1 - _SMOOTHED :], float(ordered[size // 2])]
+        self.width = ordered[3 * size // 4] - ordered[size // 4]
+        self.recent = [*self.recent[1 - _SMOOTHED :], ordered[size // 2]]
         self.patience = int(max(_PATIENCE, _PATIENCE_DAMPING * damping))
         self.since += 1
         self.sigmas.append(sigma)

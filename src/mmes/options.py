@@ -6,7 +6,6 @@ these declarations.
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Collection, Iterable, Mapping
@@ -163,6 +162,8 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return '; did you mean ...?' for the nearest known name, or a list of all if none is near."""
+    import difflib  # for the few who mistype a name
+
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:

@@ -107,7 +107,8 @@ class RunState:
     @property
     def best_value(self) -> float:
         """The best value so far."""
-        return self._better_start()[0]
+        here = self.es.best_value
+        return here if self.best is None or here < self.best[0] else self.best[0]
 
     @property
     def best_x(self) -> Vector:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmes.evaluate.factory import made
-from mmes.evaluate.futures import FuturesEvaluator
 from mmes.evaluate.own import OwnEvaluator, is_evaluator
-from mmes.evaluate.processes import ProcessEvaluator
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Exceptions, Task
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
@@ -60,7 +58,10 @@ def make_evaluator(
     count = int(workers) if number else 0
     if count == -1:
         count = usable_cores()
+    # Imported where they are needed: multiprocessing alone takes a tenth of `import mmes`.
     if count >= 1:
+        from mmes.evaluate.processes import ProcessEvaluator
+
         return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
     make = getattr(workers, "evaluator", None)
     if callable(make):
@@ -86,6 +87,8 @@ def make_evaluator(
             f"evaluation_timeout={timeout:g} needs a number of workers: what an executor runs "
             "cannot be killed"
         )
+    from mmes.evaluate.futures import FuturesEvaluator
+
     return FuturesEvaluator(task, workers, retries, lost, options["chunk_size"])
 
 

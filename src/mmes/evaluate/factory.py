@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +44,7 @@ class Factory:
         if not callable(make):
             raise TypeError(f"make must be callable, not {make!r} (a {type(make).__name__})")
         self.make, self.args, self.kwargs = make, args, kwargs
-        self._key = uuid.uuid4().hex
+        self._key = os.urandom(16).hex()
         self._made: Objective | None = None
 
     def __call__(self, x: Any) -> Any:
@@ -68,7 +66,7 @@ class Factory:
         return self._made
 
     def _make(self) -> Objective:
-        where = f"on {socket.gethostname()}, process {os.getpid()}"
+        where = f"on {os.uname().nodename}, process {os.getpid()}"
         name = getattr(self.make, "__name__", repr(self.make))
         try:
             made = self.make(*self.args, **self.kwargs)

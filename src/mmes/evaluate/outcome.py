@@ -17,24 +17,41 @@ _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
 
 
+# Forks on the way from the first process to this one. Asking for the process number takes longer
+# than all the rest of a call.
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
 def answer_of(objective: Callable[[Any], Any], x: Any) -> Any:
     """Return what the objective returns for x.
 
     If it forks and its child returns from it too, the child ends here: it would otherwise go on as
     a second copy of the run, with the same pipes and the same checkpoint.
     """
-    process = os.getpid()
+    before = _forks
     try:
         return objective(x)
     finally:
-        if os.getpid() != process:
-            with contextlib.suppress(OSError):
-                os.write(
-                    2,
-                    b"mmes: the objective called os.fork() and returned in the child process too; "
-                    b"the child ends here. End it with os._exit() inside the objective\n",
-                )
-            os._exit(1)
+        if _forks != before:
+            _end_child()
+
+
+def _end_child() -> None:
+    with contextlib.suppress(OSError):
+        os.write(
+            2,
+            b"mmes: the objective called os.fork() and returned in the child process too; "
+            b"the child ends here. End it with os._exit() inside the objective\n",
+        )
+    os._exit(1)
 
 
 def as_value(answer: Any) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -306,30 +307,38 @@ class AskTell:
         max_evaluations : int, optional
             Stop when the next generation would exceed this many evaluations.
         """
-        return next(iter(self.reasons(target, max_evaluations)), None)
+        return next(self._reasons(target, max_evaluations), None)
 
     def reasons(
         self, target: float | None = None, max_evaluations: int | None = None
     ) -> tuple[StopReason, ...]:
         """Return all reasons to end that hold now, the most telling first; parameters as `stop`."""
+        return tuple(self._reasons(target, max_evaluations))
+
+    def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
         options, still = self.options, self._standstill
         low = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         high = min(options["sigma_max"] or 1e20 * self.sigma0, LARGEST_SIGMA)
-        budget = math.inf if max_evaluations is None else max_evaluations
-        rows = self.population_size + self._extra_rows()
-        holds = {
-            StopReason.TARGET_REACHED: target is not None and self.best_value <= target,
-            StopReason.UNBOUNDED: self._unbounded,
-            StopReason.ALL_FAILED: self._failures_in_a_row >= FAILURES_IN_A_ROW,
-            StopReason.FLAT: still is not None and still.flat,
-            StopReason.CONVERGED_F: still is not None and still.converged,
-            StopReason.CONVERGED_X: self._steps_vanished(),
-            StopReason.SIGMA_TOO_SMALL: not self.sigma > low,
-            StopReason.SIGMA_TOO_LARGE: not self.sigma < high or self._ran_away(),
-            StopReason.STAGNATED: still is not None and still.stagnated,
-            StopReason.MAX_EVALUATIONS: self.evaluations + rows > budget,
-        }
-        return tuple(reason for reason, held in holds.items() if held)
+        if target is not None and self.best_value <= target:
+            yield StopReason.TARGET_REACHED
+        if self._unbounded:
+            yield StopReason.UNBOUNDED
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
+            yield StopReason.ALL_FAILED
+        if still is not None and still.flat:
+            yield StopReason.FLAT
+        if still is not None and still.converged:
+            yield StopReason.CONVERGED_F
+        if self._steps_vanished():
+            yield StopReason.CONVERGED_X
+        if not self.sigma > low:
+            yield StopReason.SIGMA_TOO_SMALL
+        if not self.sigma < high or self._ran_away():
+            yield StopReason.SIGMA_TOO_LARGE
+        if still is not None and still.stagnated:
+            yield StopReason.STAGNATED
+        if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
+            yield StopReason.MAX_EVALUATIONS
 
     def grow(self, sigma: float | None = None) -> None:
         """Double population size and damping, and go on from where the search stands.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from mmes.competitors import COMPETITORS, Competitor
 from mmes.loading import is_location, load_object
 from mmes.options import Option, suggestion
 from mmes.strategies.ask_tell import AskTell
@@ -18,7 +18,10 @@ from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 
-AnyStrategy = AskTell | Competitor
+if TYPE_CHECKING:
+    from mmes.competitors import Competitor
+
+AnyStrategy: TypeAlias = "AskTell | Competitor"
 """What `minimize` drives: a strategy, or one of the bounded algorithms of `mmes.competitors`."""
 
 STRATEGIES: dict[str, type[AskTell]] = {
@@ -117,17 +120,33 @@ def named_strategy(strategy: Any) -> type[AnyStrategy]:
             "strategy must be a name or a strategy class, "
             f"not {strategy!r} (a {type(strategy).__name__})"
         )
-    every: dict[str, type[AnyStrategy]] = {**STRATEGIES, **COMPETITORS}
-    table = {_plain(name): known for name, known in every.items()}
-    plain = _plain(strategy)
+    found = _spelt(strategy, STRATEGIES)
+    if found is None:
+        # Not at the top: few ask for them, and importing them takes a seventh of `import mmes`.
+        from mmes.competitors import COMPETITORS
+
+        found = _spelt(strategy, COMPETITORS)
+        if found is None:
+            near = suggestion(strategy.lower(), {**STRATEGIES, **COMPETITORS})
+            raise ValueError(f"there is no strategy {strategy!r}{near}")
+    return found
+
+
+def _spelt(name: str, known: Mapping[str, type[AnyStrategy]]) -> type[AnyStrategy] | None:
+    table = {_plain(name): strategy for name, strategy in known.items()}
+    plain = _plain(name)
     for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
             return table[spelling]
-    raise ValueError(f"there is no strategy {strategy!r}{suggestion(strategy.lower(), every)}")
+    return None
 
 
 def _is_strategy(thing: Any) -> TypeGuard[type[AnyStrategy]]:
-    return isinstance(thing, type) and issubclass(thing, AskTell | Competitor)
+    if not isinstance(thing, type) or issubclass(thing, AskTell):
+        return isinstance(thing, type)
+    from mmes.competitors import Competitor
+
+    return issubclass(thing, Competitor)
 
 
 def _plain(name: str) -> str:
