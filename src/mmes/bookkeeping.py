@@ -69,6 +69,21 @@ class OneAtATime:
         self._lock.release()
 
 
+def told(
+    pending: Pending | None, values: Any, index: ArrayLike | None, count: int
+) -> tuple[Pending | None, Vector | None]:
+    """Take in values of some of `count` rows, or of all.
+
+    Return what is pending then, and the values of all rows once they are complete.
+    """
+    if index is None and pending is None:
+        return None, told_values(values, count)
+    pending = pending or Pending(count)
+    rows = pending.checked_rows(index)
+    pending.take(rows, told_values(values, rows.size))
+    return pending, pending.values if pending.complete else None
+
+
 def told_values(values: Any, count: int) -> Vector:
     """Return told values through the one door; a wrong number of them is a TellError."""
     try:

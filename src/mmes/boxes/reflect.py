@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +24,20 @@ class Reflect(Box):
         return np.clip(folded, self.lower, self.upper)
 
 
-def fold(points: Vector, lower: Vector, upper: Vector) -> Vector:
-    """Return the points folded onto [lower, upper], up to rounding at the walls."""
+def fold(points: Any, lower: Any, upper: Any, arrays: Any = np) -> Any:
+    """Return the points folded onto [lower, upper], up to rounding at the walls.
+
+    `arrays` is the module that knows such arrays: numpy or torch.
+    """
+    where = arrays.where
     with np.errstate(invalid="ignore", over="ignore"):
         period = 2.0 * (upper - lower)
-        two_sided = np.isfinite(period) & (period > 0)
-        span = np.where(two_sided, period, 1.0)
-        start = np.where(two_sided, lower, 0.0)
-        t = np.fmod(points - start, span)
-        t = np.where(t < 0, t + span, t)
-        between = start + np.where(2.0 * t <= span, t, span - t)
-        once = np.where(
-            points < lower,
-            2.0 * lower - points,
-            np.where(points > upper, 2.0 * upper - points, points),
-        )
-        return np.where(two_sided, between, np.where(period == 0, lower, once))
+        two_sided = arrays.isfinite(period) & (period > 0)
+        span = where(two_sided, period, 1.0)
+        start = where(two_sided, lower, 0.0)
+        t = arrays.fmod(points - start, span)
+        t = where(t < 0, t + span, t)
+        between = start + where(2.0 * t <= span, t, span - t)
+        above = where(points > upper, 2.0 * upper - points, points)
+        once = where(points < lower, 2.0 * lower - points, above)
+        return where(two_sided, between, where(period == 0, lower, once))

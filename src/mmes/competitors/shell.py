@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mmes import memory
-from mmes.bookkeeping import OneAtATime, Pending, told_values
+from mmes.bookkeeping import OneAtATime, Pending, told
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting
@@ -192,16 +192,9 @@ class Competitor:
             unchanged.
         """
         with self._alone:
-            count = self._points.shape[0]
-            if index is None and self._pending is None:
-                self._complete(told_values(values, count))
-                return
-            pending = self._pending or Pending(count)
-            rows = pending.checked_rows(index)
-            pending.take(rows, told_values(values, rows.size))
-            self._pending = pending
-            if pending.complete:
-                self._complete(pending.values)
+            self._pending, complete = told(self._pending, values, index, self.rows)
+            if complete is not None:
+                self._complete(complete)
 
     def skip(self) -> None:
         """Give up the values told for the points asked; the next `ask` gives the same points."""

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmes.boxes import Box, BoxCode, Smooth
+from mmes.boxes.reflect import fold
 
 
 class DeviceBox(NamedTuple):
@@ -52,9 +53,9 @@ class DeviceBox(NamedTuple):
         wide = points.to(torch.float64)
         if self.code is BoxCode.REFLECT:
             inside = (wide >= lower) & (wide <= upper)
-            return self._clamped(torch.where(inside, wide, _fold(wide, lower, upper)))
+            return self._clamped(torch.where(inside, wide, fold(wide, lower, upper, torch)))
         a = self.knee
-        y = _fold(wide, lower - a, upper + a)
+        y = fold(wide, lower - a, upper + a, torch)
         quarter = torch.where(a > 0, 0.25 / torch.where(a > 0, a, 1.0), 0.0)
         from_lower, from_upper = y - (lower - a), (upper + a) - y
         x = torch.where(from_lower < 2.0 * a, lower + quarter * from_lower**2, y)
@@ -80,20 +81,3 @@ def inside_float32(
     nearest = lower.astype(np.float32)
     between = low <= high
     return np.where(between, low, nearest), np.where(between, high, nearest)
-
-
-def _fold(points: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
-    """See `mmes.boxes.reflect.fold`."""
-    period = 2.0 * (upper - lower)
-    two_sided = torch.isfinite(period) & (period > 0)
-    span = torch.where(two_sided, period, 1.0)
-    start = torch.where(two_sided, lower, 0.0)
-    t = torch.fmod(points - start, span)
-    t = torch.where(t < 0, t + span, t)
-    between = start + torch.where(2.0 * t <= span, t, span - t)
-    once = torch.where(
-        points < lower,
-        2.0 * lower - points,
-        torch.where(points > upper, 2.0 * upper - points, points),
-    )
-    return torch.where(two_sided, between, torch.where(period == 0, lower, once))

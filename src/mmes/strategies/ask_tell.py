@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes import memory
-from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told_values
+from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
 from mmes.boxes import BOXES, Box, Clip, Start
 from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
@@ -279,16 +279,9 @@ class AskTell:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
-            count = self.population_size + self._extra_rows()
-            if index is None and self._pending is None:
-                self._complete(told_values(values, count))
-                return
-            pending = self._pending or Pending(count)
-            rows = pending.checked_rows(index)
-            pending.take(rows, told_values(values, rows.size))
-            self._pending = pending
-            if pending.complete:
-                self._complete(pending.values)
+            self._pending, complete = told(self._pending, values, index, self.rows)
+            if complete is not None:
+                self._complete(complete)
 
     def skip(self) -> None:
         """Give up the asked generation: the next `ask` gives the same candidates again."""

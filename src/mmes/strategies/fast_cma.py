@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
+from mmes.kernels import Handle, RecombineCall, StepLaw
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     mirrored_option,
     planned_vectors,
@@ -95,7 +96,8 @@ class FastCMASearch(Recorded[State]):
         self.c_c = value_or(options["c_c"], 2 / (n + 5))  # c
         self.spacing: int = value_or(options["spacing"], n)  # T
         self.rule = RSR(p.weights, options["damping"], target=0.27)  # q* = 0.27
-        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
+        self._kernel, self._seed = kernel, setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -137,21 +139,8 @@ class FastCMASearch(Recorded[State]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """x_k = m + sigma y_k."""
-        state, draws = self.state, self.population.draws
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                state.paths,
-                self.law(generation),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
-        )
+        state = self.state
+        self._sampler.fill(population, rows, state, generation, self.law(generation), state.paths)
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
+from mmes.kernels import Handle, RecombineCall, StepLaw
 from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     mirrored_option,
     planned_vectors,
@@ -91,7 +92,8 @@ class IsotropicSearch(Recorded[State]):
         self.population = Population.from_options(n, options)
         self.population_size = self.population.size
         self.rule = make_rule(options["rule"], n, self.population, options["damping"])
-        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
+        self._kernel = kernel
+        self._sampler = Sampler(setup, self.population.draws)
         self._step = kernel.vector(n)
         path = kernel.vector(n) if options["rule"] == "csa" else None
         self.state = State(setup.mean, setup.sigma, StepState(path=path), setup.scale)
@@ -113,21 +115,8 @@ class IsotropicSearch(Recorded[State]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """x_k = m + sigma z_k, z_k ~ N(0, I)."""
-        state, draws = self.state, self.population.draws
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                None,
-                StepLaw(scale=state.scale),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
-        )
+        state = self.state
+        self._sampler.fill(population, rows, state, generation, StepLaw(scale=state.scale))
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

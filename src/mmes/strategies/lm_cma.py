@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, Noise, RecombineCall, SampleCall, StepLaw
+from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.archive import Archive, claim_row
@@ -27,6 +27,7 @@ from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     mirrored_option,
     planned_vectors,
@@ -178,7 +179,8 @@ class LMCMASearch(Recorded[State]):
         self.rule = PSR(options["damping"], target=target)
         self.noise = _NOISE[options["isotropic"]]
         self._kernel = kernel = reducing(setup.kernel)
-        self._box, self._seed = setup.box, setup.seed
+        self._seed = setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -251,20 +253,9 @@ class LMCMASearch(Recorded[State]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """Sample x = m +- sigma y."""
-        state, draws = self.state, self.population.draws
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                state.archive.vectors,
-                self.law(generation),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
+        state = self.state
+        self._sampler.fill(
+            population, rows, state, generation, self.law(generation), state.archive.vectors
         )
 
     def update(

@@ -21,12 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, Noise, RecombineCall, SampleCall, StepLaw
+from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
 from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     limit_length,
     mirrored_option,
@@ -108,6 +109,7 @@ class LMMASearch(Recorded[State]):
         self._kernel = kernel = reducing(setup.kernel)
         self._step = kernel.vector(n)  # <y>_w
         self._box, self._seed = setup.box, setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -149,20 +151,9 @@ class LMMASearch(Recorded[State]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """Sample x = m +- sigma y."""
-        state, draws = self.state, self.population.draws
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                state.directions,
-                self.law(generation),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
+        state = self.state
+        self._sampler.fill(
+            population, rows, state, generation, self.law(generation), state.directions
         )
 
     def update(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, RecombineCall, SampleCall
+from mmes.kernels import Handle, RecombineCall
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.archive import Archive, claim_row
@@ -17,6 +17,7 @@ from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     directed_law,
     mirrored_option,
@@ -98,7 +99,8 @@ class RmSearch(Recorded[State]):
         self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
-        self._kernel, self._box, self._seed = kernel, setup.box, setup.seed
+        self._kernel, self._seed = kernel, setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -138,20 +140,7 @@ class RmSearch(Recorded[State]):
             (1 - self.c_cov) ** self.archive_size,
             state.scale,
         )
-        self._kernel.sample(
-            SampleCall(
-                population,
-                p.draws,
-                state.mean,
-                state.sigma,
-                state.archive.vectors,
-                law,
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
-        )
+        self._sampler.fill(population, rows, state, generation, law, state.archive.vectors)
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

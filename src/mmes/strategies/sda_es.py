@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, RecombineCall, SampleCall
+from mmes.kernels import Handle, RecombineCall
 from mmes.options import Option
 from mmes.randomness import Stream
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     directed_law,
     mirrored_option,
@@ -87,7 +88,8 @@ class SDASearch(Recorded[State]):
         self.c_c = value_or(options["c_c"], 0.25 / math.sqrt(n))
         self.rule = GSR(options["damping"])  # c = 0.3, alpha = 0.05
         self._kernel = kernel = reducing(setup.kernel)
-        self._box, self._seed = setup.box, setup.seed
+        self._seed = setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self._step = kernel.vector(n)  # u
         first = kernel.directions(m, n)
         kernel.fill_normals(first, _FIRST_SIZE, setup.seed, Stream.INITIAL_DIRECTIONS)
@@ -126,20 +128,7 @@ class SDASearch(Recorded[State]):
             state.scale,
             scale_rows=True,
         )
-        self._kernel.sample(
-            SampleCall(
-                population,
-                p.draws,
-                state.mean,
-                state.sigma,
-                state.directions,
-                law,
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
-        )
+        self._sampler.fill(population, rows, state, generation, law, state.directions)
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
+from mmes.kernels import Handle, RecombineCall, StepLaw
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
+    Sampler,
     damping_option,
     mirrored_option,
     planned_vectors,
@@ -70,7 +71,7 @@ class SepCMASearch(Recorded[State]):
         self.rates = Rates.separable(n, p.mu_eff, options["damping"])
         self.rule = self.rates.rule()
         self._kernel = reducing(setup.kernel)
-        self._box, self._seed = setup.box, setup.seed
+        self._sampler = Sampler(setup, p.draws)
         self._step = kernel.vector(n)  # <y>_w
         self.state = State(
             setup.mean,
@@ -100,21 +101,8 @@ class SepCMASearch(Recorded[State]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """x_k = m + sigma d .* z_k, z_k ~ N(0, I)."""
-        state, draws = self.state, self.population.draws
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                None,
-                StepLaw(scale=state.deviations),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-            )
-        )
+        state = self.state
+        self._sampler.fill(population, rows, state, generation, StepLaw(scale=state.deviations))
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
