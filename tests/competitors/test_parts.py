@@ -19,7 +19,14 @@ from mmes.competitors.differential_evolution import (
 from mmes.competitors.draws import Draws
 from mmes.competitors.genetic import blend, moved_inside, mutate_breeder, mutate_gaussian
 from mmes.competitors.grouping import random_groups
-from mmes.competitors.sansde import Counter, CrossoverRecord, in_context, sansde, scale_factors
+from mmes.competitors.sansde import (
+    Counter,
+    CrossoverRecord,
+    in_context,
+    Part,
+    sansde,
+    scale_factors,
+)
 from mmes.competitors.setting import Incumbent, reflect, told
 from mmes.kernels import choose_kernel
 from mmes.randomness import Stream
@@ -121,7 +128,7 @@ def test_sansde_moves_its_group_alone_and_the_best_never_gets_worse() -> None:
         return rastrigin(points)
 
     part = np.random.default_rng(1).uniform(-5, 5, (10, 2))
-    search = sansde(place, best, group, part, 60, 0.5, count())
+    search = sansde(place, best, Part(group, part), 60, 0.5, count())
     new_part, values, rate = told(search, function)
     others = [0, 2, 3, 5]
     assert all((points[:, others] == start[others]).all() for points in seen)
@@ -135,7 +142,8 @@ def test_sansde_moves_its_group_alone_and_the_best_never_gets_worse() -> None:
 
 def test_sansde_without_gains_keeps_the_crossover_rate() -> None:
     best = Incumbent(np.zeros(3), 1.0)
-    search = sansde(setting(3), best, np.arange(3), np.zeros((6, 3)), 60, 0.35, count())
+    members = Part(np.arange(3), np.zeros((6, 3)))
+    search = sansde(setting(3), best, members, 60, 0.35, count())
     assert told(search, lambda points: np.ones(len(points)))[2] == 0.35
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count, cycle
 
 from mmes.competitors.grouping import group_by_differences
-from mmes.competitors.sansde import sansde
+from mmes.competitors.sansde import Part, sansde
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
 from mmes.options import Option
@@ -61,11 +61,9 @@ class DECCDG(Competitor):
             part, values, rate = yield from sansde(
                 setting,
                 best,
-                group,
-                population[:, group],
+                Part(group, population[:, group], known),
                 options["group_generations"],
                 rate,
                 steps,
-                known,
             )
             population[:, group] = part

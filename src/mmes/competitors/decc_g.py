@@ -14,7 +14,7 @@ import numpy as np
 from mmes.competitors.differential_evolution import rand_1_bin
 from mmes.competitors.draws import Indices, Vector
 from mmes.competitors.grouping import random_groups
-from mmes.competitors.sansde import sansde
+from mmes.competitors.sansde import Part, sansde
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
 from mmes.options import Option
@@ -49,11 +49,9 @@ class DECCG(Competitor):
             groups = random_groups(setting.draws, setting.n, options["group_size"], next(steps))
             population = population.copy()
             for group in groups:
-                part = population[:, group]
+                members = Part(group, population[:, group])
                 generations = options["group_generations"]
-                part, _, rate = yield from sansde(
-                    setting, best, group, part, generations, rate, steps
-                )
+                part, _, rate = yield from sansde(setting, best, members, generations, rate, steps)
                 population[:, group] = part
             values = yield population
             best.offer(population, values)

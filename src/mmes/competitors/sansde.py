@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,15 +79,31 @@ def scale_factors(draws: Draws, normal: NDArray[np.bool_], step: int) -> Vector:
     return np.abs(np.where(normal, narrow, wide))
 
 
+class Part(NamedTuple):
+    """A sub-population.
+
+    Attributes
+    ----------
+    group : ndarray of int
+        The variables searched.
+    points : ndarray, shape (NP, size of the group)
+        The members.
+    values : ndarray, optional
+        Their values in the context, where they are known already.
+    """
+
+    group: Indices
+    points: Vector
+    values: Vector | None = None
+
+
 def sansde(
     setting: Setting,
     best: Incumbent,
-    group: Indices,
-    part: Vector,
+    members: Part,
     generations: int,
     rate: float,
     steps: Iterator[int],
-    values: Vector | None = None,
 ) -> Asking[tuple[Vector, Vector, float]]:
     """Improve `best` on one group of variables.
 
@@ -95,28 +112,25 @@ def sansde(
     setting : Setting
     best : Incumbent
         The best point so far, which is the context; updated in place.
-    group : ndarray of int
-        The variables searched.
-    part : ndarray, shape (NP, size of the group)
-        The sub-population.
+    members : Part
+        The sub-population; not changed.
     generations : int
         Generations after the evaluation of the sub-population.
     rate : float
         The mean crossover rate, which outlives the call.
     steps : iterator of int
         Numbers of the steps, the addresses of their random numbers.
-    values : ndarray, optional
-        The values of the sub-population in its context, where they are known already.
 
     Returns
     -------
     tuple
-        The sub-population, its values, and the mean crossover rate.
+        The points of the sub-population, their values, and the mean crossover rate.
     """
+    group, values = members.group, members.values
     draws = setting.draws
     lower, upper = setting.lower[group], setting.upper[group]
-    members = part.shape[0]
-    part = part.copy()
+    part = members.points.copy()
+    size = part.shape[0]
     if values is None:
         points = in_context(best.x, group, part)
         values = yield points
@@ -130,11 +144,11 @@ def sansde(
         if t % LEARNING_PERIOD == 0:
             rate, record = record.mean(rate), CrossoverRecord()
         if t % RATES_KEPT == 0:
-            rates = normals_between(draws, np.full(members, rate), 0.1, 0.0, 1.0, step)
-        choice = draws.uniforms(2 * members, Stream.CHOICE, step)
-        to_best, normal = choice[:members] < towards_best, choice[members:] < normal_share
+            rates = normals_between(draws, np.full(size, rate), 0.1, 0.0, 1.0, step)
+        choice = draws.uniforms(2 * size, Stream.CHOICE, step)
+        to_best, normal = choice[:size] < towards_best, choice[size:] < normal_share
         scale = scale_factors(draws, normal, step)[:, None]
-        r1, r2, r3, r4 = partners(draws, members, 4, step)
+        r1, r2, r3, r4 = partners(draws, size, 4, step)
         difference = part[r1] - part[r2]
         centre = part[int(values.argmin())]
         mutants = np.where(
