@@ -51,7 +51,7 @@ def test_the_page_shows_five_in_a_few_lines_each() -> None:
     assert set(BLOCKS) == {"strategy", "kernel", "evaluator", "problem", "box"}
     for kind, text in BLOCKS.items():
         lines = [line for line in text.splitlines() if line.strip()]
-        assert len(lines) < 35 if kind == "strategy" else len(lines) < 30
+        assert len(lines) < 30, kind
 
 
 def test_a_strategy_from_the_page() -> None:

@@ -22,8 +22,8 @@ from mmes.competitors.grouping import random_groups
 from mmes.competitors.sansde import (
     Counter,
     CrossoverRecord,
-    in_context,
     Part,
+    in_context,
     sansde,
     scale_factors,
 )
