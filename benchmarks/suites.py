@@ -3,7 +3,7 @@
 python benchmarks/suites.py [--batch 24] [--seconds 0.1] [--rounds 5] [name ...]
 
 The official code is the package `cec2013lsgo` (GPL, CEC 2013 only), compared where it is installed:
-pip install cython && pip install --no-build-isolation cec2013lsgo. It evaluates one point a call.
+pip install cython && pip install --no-build-isolation cec2013lsgo. It evaluates one point per call.
 The ways take turns, and the best round counts, so that a busy machine disturbs all alike.
 """
 

@@ -105,7 +105,7 @@ def words(
 ) -> NDArray[np.uint32]:
     """Return the first `count` random words of the sequence at this address.
 
-    For an array of candidates, one sequence a row; the other functions do likewise.
+    For an array of candidates, one sequence per row; the other functions do likewise.
     """
     chunks = -(-count // CHUNK)
     counter = np.empty((*np.shape(candidate), chunks * LANES, 4), dtype=np.uint32)

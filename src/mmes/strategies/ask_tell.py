@@ -516,8 +516,8 @@ class AskTell:
         return int(self.generation == 0 and self._search.needs_start_value)
 
     def _ran_away(self) -> bool:
-        # A look now and then is enough, and costs nothing then: steps grow by less than half a
-        # generation, and float32 directions overflow only at 1e38.
+        # A look now and then is enough, and costs nothing then: per generation steps grow by less
+        # than half, and float32 directions overflow only at 1e38.
         if self.generation % 16:
             return False
         return not self.kernel.largest(self._search.mean) <= self._farthest

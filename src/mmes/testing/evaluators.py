@@ -91,7 +91,7 @@ def values_that_are_none_are_refused(make: Make) -> None:
 
 
 def a_wrong_number_of_values_is_refused(make: Make) -> None:
-    """Refuse what is not one value a row."""
+    """Refuse what is not one value per row."""
     task = Task(hostile.Returns(np.zeros(1000)), vectorized=True)
     with _closing(make(task)) as evaluator:
         error = _raised(lambda: evaluator.evaluate(_points(4, 2), 0, _always))

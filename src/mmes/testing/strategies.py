@@ -342,7 +342,7 @@ def check_restart_options(strategy: Strategy) -> None:
     _require({"population_size", "damping"} <= names, "population_size and damping must be options")
     _require(
         strategy(np.ones(4), 1.0, population_size=22).population_size == 22,
-        "population_size must be the number of candidates a generation",
+        "population_size must be the number of candidates per generation",
     )
     moved = []
     for damping in (1.0, 1e6):
