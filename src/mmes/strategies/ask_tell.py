@@ -9,20 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes import memory
 from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
-from mmes.boxes import BOXES, Box, Clip, Start
+from mmes.boxes import Clip, Start
 from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
 from mmes.manifolds import Manifold, manifold_from
-from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
+from mmes.manifolds.kernel import ManifoldKernel
 from mmes.options import Option, validated
 from mmes.randomness import fresh_seed
 from mmes.start import (
     check_able,
-    checked_bounds,
-    checked_inside,
     checked_manifold,
     checked_point,
     checked_sigma,
@@ -30,21 +27,21 @@ from mmes.start import (
     claimed_size,
     started_from,
 )
-from mmes.stopping import Standstill, StopReason
-from mmes.strategies.protocol import Search, Setup, Vector
-from mmes.strategies.recombination import (
-    LARGEST_SIGMA,
-    SMALLEST_SIGMA,
-    default_population_size,
-    rank,
+from mmes.stopping import StopReason
+from mmes.strategies.beginning import (
+    COUNTS,
+    check_sizes,
+    made_box,
+    planned_search,
+    widest_sigma,
 )
-from mmes.strategies.record import LARGEST_COUNT, checked_scalar
+from mmes.strategies.ends import Ends
+from mmes.strategies.protocol import Search, Setup, Vector
+from mmes.strategies.recombination import rank
+from mmes.strategies.record import checked_scalar
 
-FAILURES_IN_A_ROW = 10
-# On a plateau the mutation strength grows by this per generation, and not beyond so many sigma0.
+# On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
-PLATEAU_LIMIT = 1e4
-_COUNTS = ("generation", "evaluations", "failed_evaluations")
 
 
 class AskTell:
@@ -109,14 +106,12 @@ class AskTell:
         start = point.ravel()
         sigma, scales = checked_steps(sigma0, scale, start.size)
         reach = sigma if scales is None else sigma * scales
-        self.box = self._make_box(bounds, Start(start, reach), chosen["bounds_handling"])
+        self.box = made_box(bounds, Start(start, reach), chosen["bounds_handling"])
         if chosen["seed"] is None:
             chosen["seed"] = fresh_seed()
         self.seed: int = chosen["seed"]
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
-        # On an unbounded objective the mean may run away along its path before sigma grows.
-        self._farthest = 1e20 * float(np.max(np.abs(start)) + np.max(reach))
         # Where the search keeps points of its own, it knows nothing of the box.
         self._mapped = self.box if self.box is not None and self.box.apart else None
         mean = start if self._mapped is None else self._mapped.map_back(start)
@@ -138,36 +133,23 @@ class AskTell:
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
-        self._failures_in_a_row = 0
-        self._unbounded = False
         self._best_x = self._as_candidate(start, inside=True)
         self._best_value = math.inf
-        window = chosen["stagnation_window"] or max(setup.degrees_of_freedom, 200)
-        self._standstill = (
-            None
-            if window == "off"
-            else Standstill(window, chosen["ftol"], chosen["stagnation_tolerance"])
+        self._ends = Ends(
+            chosen,
+            sigma,
+            window=max(setup.degrees_of_freedom, 200),
+            farthest=1e20 * float(np.max(np.abs(start)) + np.max(reach)),
+            spread=self._search.spread(),
         )
-        self._first_spread = self._search.spread()
         self._population: Handle = None  # as they are evaluated
         self._points: Handle = None  # as the search made them
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
 
     def _planned(self, options: dict[str, Any], n: int) -> tuple[dict[str, Any], int]:
-        """Return the algorithm's own options, reduced to the memory there is, and the bytes."""
-        kernel = self.kernel
-        usable = int(kernel.available_bytes() * memory.USABLE_SHARE)
-        own = {option.name: options[option.name] for option in self.search_type.options}
-        images, size = 0, own["population_size"] or default_population_size(n)
-        if self._bounded and BOXES[options["bounds_handling"]].apart:
-            images = kernel.entry_bytes * n * size
-        elif self.manifold is not None:
-            images = planned_bytes(size, n)
-        # Searches that know the host alone need not say how large an entry is.
-        entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
-        planned, needed = self.search_type.planned(n, own, usable - images, *entry)
-        return planned, needed + images
+        boxed = options["bounds_handling"] if self._bounded else None
+        return planned_search(self.search_type, self.kernel, options, n, boxed, self.manifold)
 
     # What a user reads
 
@@ -309,27 +291,9 @@ class AskTell:
         return tuple(self._reasons(target, max_evaluations))
 
     def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
-        options, still = self.options, self._standstill
-        low = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
-        high = min(options["sigma_max"] or 1e20 * self.sigma0, LARGEST_SIGMA)
         if target is not None and self.best_value <= target:
             yield StopReason.TARGET_REACHED
-        if self._unbounded:
-            yield StopReason.UNBOUNDED
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
-            yield StopReason.ALL_FAILED
-        if still is not None and still.flat:
-            yield StopReason.FLAT
-        if still is not None and still.converged:
-            yield StopReason.CONVERGED_F
-        if self._steps_vanished():
-            yield StopReason.CONVERGED_X
-        if not self.sigma > low:
-            yield StopReason.SIGMA_TOO_SMALL
-        if not self.sigma < high or self._ran_away():
-            yield StopReason.SIGMA_TOO_LARGE
-        if still is not None and still.stagnated:
-            yield StopReason.STAGNATED
+        yield from self._ends.reasons(self._search, self.kernel, self.generation)
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
             yield StopReason.MAX_EVALUATIONS
 
@@ -368,8 +332,7 @@ class AskTell:
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
         self._search.sigma = checked_sigma(sigma)
-        if self._standstill is not None:
-            self._standstill = self._standstill.anew()
+        self._ends.begin_anew()
 
     # State
 
@@ -385,8 +348,7 @@ class AskTell:
         arrays["best_x"] = self.kernel.to_host(self._best_x)
         if self.box is not None:
             arrays |= self.box.arrays()
-        if self._standstill is not None:
-            arrays |= self._standstill.arrays()
+        arrays |= self._ends.arrays()
         return {
             "strategy": self.name,
             "manifold": None if self.manifold is None else self.manifold.description(),
@@ -395,11 +357,8 @@ class AskTell:
             "generation": self.generation,
             "evaluations": self.evaluations,
             "failed_evaluations": self.failed_evaluations,
-            "failures_in_a_row": self._failures_in_a_row,
-            "unbounded": self._unbounded,
-            "farthest": self._farthest,
+            **self._ends.entries(),
             "best_value": self._best_value,
-            "first_spread": self._first_spread,
             "search": self._search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
         }
@@ -423,7 +382,7 @@ class AskTell:
                 f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
             )
         arrays = state["arrays"]
-        cls._check_sizes(state)
+        check_sizes(cls.search_type, state)
         bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
         # States of version 0.1.0 have no word for it.
         handling = {} if bounds is None else {"bounds_handling": "clip"}
@@ -443,37 +402,13 @@ class AskTell:
         if told and made._search.needs_start_value:
             made._search.start(0.0)  # makes room for the values that are restored
         made._search.restore(state["search"], inner)
-        for name in _COUNTS:
+        for name in COUNTS:
             setattr(made, name, checked_scalar(name, state[name], 0))
-        made._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
-        made._unbounded = state["unbounded"] is True
-        made._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         made._best_value = float(state["best_value"])
         if math.isnan(made._best_value):
             raise ValueError("best_value must be a number, not nan")
-        spread = state.get("first_spread", made._first_spread)  # not in states of version 0.1.0
-        made._first_spread = checked_scalar("first_spread", spread, 0.0)
-        if made._standstill is not None:
-            made._standstill.restore(made.generation, arrays)
+        made._ends.restore(made.generation, state)
         return made
-
-    @classmethod
-    def _check_sizes(cls, state: dict[str, Any]) -> None:
-        """Refuse sizes that the rest of a state does not bear out, before memory is taken for them.
-
-        Candidates per generation show in the number of evaluations, stored directions in arrays.
-        """
-        generation, evaluations, _ = (checked_scalar(name, state[name], 0) for name in _COUNTS)
-        shown = max((max(a.shape, default=0) for a in state["arrays"].values()), default=0)
-        for option in cls.search_type.options:
-            value, most = state["options"].get(option.name), shown
-            if option.name == "population_size":
-                # A search that has just grown asks for twice what it was told in a generation.
-                most = 2 * evaluations if generation else LARGEST_COUNT
-            elif option.name not in ("archive_size", "directions"):
-                continue
-            if isinstance(value, int) and value > most:
-                raise ValueError(f"{option.name} is {value}, but the arrays are those of {most}")
 
     def __repr__(self) -> str:
         return (
@@ -501,32 +436,11 @@ class AskTell:
         """Return points as users see them: read-only, and in the shape of the manifold."""
         return self.kernel.shown(flat, (*flat.shape[:-1], *self._shape))
 
-    @staticmethod
-    def _make_box(bounds: Any, start: Start, handling: str) -> Box | None:
-        sides = checked_bounds(bounds, start.point.size)
-        if sides is None:
-            return None
-        checked_inside(start.point, *sides)
-        return BOXES[handling].around(*sides, start)
-
     def _forget(self) -> None:
         self._population = self._points = self._pending = None
 
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self._search.needs_start_value)
-
-    def _ran_away(self) -> bool:
-        # A look now and then is enough, and costs nothing then: per generation steps grow by less
-        # than half, and float32 directions overflow only at 1e38.
-        if self.generation % 16:
-            return False
-        return not self.kernel.largest(self._search.mean) <= self._farthest
-
-    def _steps_vanished(self) -> bool:
-        if self.generation % 16:
-            return False
-        limit = self.options["xtol"] * self.sigma0 * self._first_spread
-        return self.sigma * self._search.spread() < limit
 
     def _complete(self, values: Vector) -> None:
         extra, kernel, search = self._extra_rows(), self.kernel, self._search
@@ -535,10 +449,9 @@ class AskTell:
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         if extra or not (math.isfinite(values[best]) and math.isfinite(values[worst])):
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
-            failed = np.isnan(values)
-            ranked = np.where(failed, np.inf, values)
-            self.failed_evaluations += int(failed.sum())
-            self._unbounded = self._unbounded or bool((values == -np.inf).any())
+            missing = np.isnan(values)
+            ranked = np.where(missing, np.inf, values)
+            self.failed_evaluations += int(missing.sum())
             best, worst = int(ranked.argmin()), int(ranked.argmax())
         lowest, highest = float(ranked[best]), float(ranked[worst])
         if lowest < self._best_value:
@@ -547,22 +460,20 @@ class AskTell:
         if extra:
             search.start(float(ranked[0]))
             ranked = ranked[extra:]
-        if ranked[ranking[0]] == math.inf:
-            # No information: the state stays, the next generation is another draw.
-            self._failures_in_a_row += 1
-        else:
-            self._failures_in_a_row = 0
+        failed = bool(ranked[ranking[0]] == math.inf)
+        # Without information the state stays: the next generation is another draw.
+        if not failed:
             points, sigma = self._points, self.sigma
             if extra:
                 points = kernel.part(points, extra)
             search.update(points, ranking, ranked, self.generation)
             if _ties_decide(ranked, ranking):
-                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest_sigma()))
+                widest = widest_sigma(self.box, self.sigma0)
+                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
         self.generation += 1
         self.evaluations += values.size
         self._forget()
-        if self._standstill is not None:
-            self._standstill.observe(self.generation, self._best_value, lowest, highest)
+        self._ends.observe(self.generation, self._best_value, (lowest, highest), failed)
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
@@ -573,15 +484,6 @@ class AskTell:
                 kernel = self.kernel
                 return float(values[best]), kernel.copy(kernel.row(self._population, best))
         return self._best_value, self._best_x
-
-    def _widest_sigma(self) -> float:
-        """Return the mutation strength that a plateau may lead to: no wider than the box."""
-        widest = PLATEAU_LIMIT * self.sigma0
-        if self.box is None:
-            return widest
-        width = self.box.upper - self.box.lower
-        finite = width[np.isfinite(width)]
-        return min(widest, float(finite.max())) if finite.size else widest
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:

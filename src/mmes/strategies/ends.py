@@ -1,0 +1,127 @@
+"""Why a search should end: what the shell watches for beside the target and the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mmes.kernels import Kernel
+from mmes.stopping import Standstill, StopReason
+from mmes.strategies.protocol import Search
+from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
+from mmes.strategies.record import checked_scalar
+
+FAILURES_IN_A_ROW = 10
+# Generations between two looks at vectors.
+_EVERY = 16
+
+
+class Ends:
+    """Takes note of the generations and tells why the search should end, if it should.
+
+    Parameters
+    ----------
+    options : dict
+        Options of the strategy, checked.
+    sigma0 : float
+        The start mutation strength.
+    window : int
+        Generations that values may stand still, where no option says otherwise.
+    farthest : float
+        The mean has run away where an entry is larger. On an unbounded objective it may run away
+        along its path before sigma grows.
+    spread : float
+        The largest scale of a variable at the start.
+    """
+
+    def __init__(
+        self, options: dict[str, Any], sigma0: float, window: int, farthest: float, spread: float
+    ):
+        self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
+        self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
+        self._smallest_step = options["xtol"] * sigma0
+        self._farthest, self._first_spread = farthest, spread
+        self._failures_in_a_row = 0
+        self._unbounded = False
+        window = options["stagnation_window"] or window
+        self._standstill = (
+            None
+            if window == "off"
+            else Standstill(window, options["ftol"], options["stagnation_tolerance"])
+        )
+
+    def observe(
+        self, generation: int, best: float, extremes: tuple[float, float], failed: bool
+    ) -> None:
+        """Take note of the generation that ends.
+
+        Parameters
+        ----------
+        generation : int
+            Its number, from 1.
+        best : float
+            The best value so far.
+        extremes : tuple of float
+            The lowest and the highest value of the generation.
+        failed : bool
+            Whether all its candidates failed.
+        """
+        self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
+        self._unbounded = self._unbounded or extremes[0] == -math.inf
+        if self._standstill is not None:
+            self._standstill.observe(generation, best, *extremes)
+
+    def reasons(self, search: Search, kernel: Kernel, generation: int) -> Iterator[StopReason]:
+        """Give all reasons that hold now, the most telling first."""
+        still, sigma = self._standstill, search.sigma
+        # A look now and then is enough, and costs nothing then: per generation steps grow by less
+        # than half, and float32 directions overflow only at 1e38.
+        look = generation % _EVERY == 0
+        if self._unbounded:
+            yield StopReason.UNBOUNDED
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
+            yield StopReason.ALL_FAILED
+        if still is not None and still.flat:
+            yield StopReason.FLAT
+        if still is not None and still.converged:
+            yield StopReason.CONVERGED_F
+        if look and sigma * search.spread() < self._smallest_step * self._first_spread:
+            yield StopReason.CONVERGED_X
+        if not sigma > self._lowest_sigma:
+            yield StopReason.SIGMA_TOO_SMALL
+        ran_away = look and not kernel.largest(search.mean) <= self._farthest
+        if ran_away or not sigma < self._highest_sigma:
+            yield StopReason.SIGMA_TOO_LARGE
+        if still is not None and still.stagnated:
+            yield StopReason.STAGNATED
+
+    def begin_anew(self) -> None:
+        """Forget how long values have stood still: the search goes on with other steps."""
+        if self._standstill is not None:
+            self._standstill = self._standstill.anew()
+
+    def entries(self) -> dict[str, Any]:
+        """Return the numbers of the state."""
+        return {
+            "failures_in_a_row": self._failures_in_a_row,
+            "unbounded": self._unbounded,
+            "farthest": self._farthest,
+            "first_spread": self._first_spread,
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state."""
+        return {} if self._standstill is None else self._standstill.arrays()
+
+    def restore(self, generation: int, state: dict[str, Any]) -> None:
+        """Take over what `entries` and `arrays` returned."""
+        self._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
+        self._unbounded = state["unbounded"] is True
+        self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
+        spread = state.get("first_spread", self._first_spread)  # not in states of version 0.1.0
+        self._first_spread = checked_scalar("first_spread", spread, 0.0)
+        if self._standstill is not None:
+            self._standstill.restore(generation, state["arrays"])
