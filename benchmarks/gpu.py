@@ -1,6 +1,6 @@
 """What the state on a GPU costs: sampling, ask + tell, a network; as shares of copy bandwidth.
 
-    python benchmarks/gpu.py [--json FILE] [--variants] [--profile]
+    python benchmarks/gpu.py [--json FILE] [--quick] [--variants] [--profile]
 
 Bytes are those that must move: every distinct row that a generation mixes read once, candidates
 written once, mean, path and the parents read, mean, path and the new direction written. The copy
@@ -275,6 +275,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="file for all figures")
     parser.add_argument("--profile", action="store_true", help="also the host's time, by function")
+    parser.add_argument("--quick", action="store_true", help="only where the host sets the time")
     parser.add_argument("--variants", action="store_true", help="also other shapes of programs")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", mmes.errors.KernelWarning)
@@ -298,16 +299,23 @@ def main() -> None:
         measure(strategy, 10**4, 200, copy, 500)
         measure(strategy, 10**5, 634, copy, 300)
         measure(strategy, 10**6, 2000, copy, 200)
-        measure(strategy, 16 * 10**6, 800, copy, 20)
+        if not arguments.quick:
+            measure(strategy, 16 * 10**6, 800, copy, 20)
         torch.cuda.empty_cache()
+    if not arguments.quick:
+        large(copy)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(RESULTS, file, indent=1)
+
+
+def large(copy: float) -> None:
+    """What moves gigabytes."""
     plain_step(10**6, 45)
     for batch in (256, 1024):
         network(batch)
         torch.cuda.empty_cache()
     measure("mmes", 10**8, 200, copy, 5)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(RESULTS, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -129,27 +130,40 @@ def test_checkpoints_go_to_and_from_the_device(tmp_path: Path) -> None:
         np.testing.assert_allclose(hosted(r.mean), whole.mean, atol=1e-5)
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["mmes", "adaptive"])
+@pytest.mark.parametrize(("here", "there"), [(DEVICE, None), (None, DEVICE), (DEVICE, DEVICE)])
+def test_a_killed_run_goes_on_where_it_was(
+    tmp_path: Path, here: str | None, there: str | None, strategy: str
+) -> None:
     path = tmp_path / "run.mmes"
+    place = {} if here is None else {"device": here, "population_dtype": "float64"}
+    settings = {"vectorized": True, "target": 1e-3, "seed": 1, "strategy": strategy}
     program = f"""
-import os, signal, torch, mmes
+import os, signal, numpy, mmes
 def f(points):
     f.calls += 1
     if f.calls == 30:
         os.kill(os.getpid(), signal.SIGKILL)
     return ((points - 1) ** 2).sum(1)
 f.calls = 0
-mmes.minimize(f, torch.zeros(20, device={DEVICE!r}, dtype=torch.float64), 0.5, vectorized=True,
-              strategy='mmes', seed=1, target=1e-3, checkpoint={str(path)!r},
-              checkpoint_generations=5, checkpoint_seconds=1e9)
+mmes.minimize(f, numpy.zeros(20), 0.5, checkpoint={str(path)!r}, checkpoint_generations=5,
+              checkpoint_seconds=1e9, **{settings | place})
 """
-    subprocess.run([sys.executable, "-c", program], check=False, timeout=100)
-    whole = mmes.minimize(
-        sphere, np.zeros(20), 0.5, vectorized=True, target=1e-3, seed=1, strategy="mmes"
-    )
-    r = mmes.resume(path, sphere, device=None)  # on the host
-    assert isinstance(r.x, np.ndarray)
+    ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=100)
+    assert ended.returncode == -signal.SIGKILL
+    evaluated = 0
+
+    def counted(points: Any) -> Any:
+        nonlocal evaluated
+        evaluated += len(points)
+        return sphere(points)
+
+    r = mmes.resume(path, counted, device=there)
+    assert isinstance(r.x, np.ndarray if there is None else torch.Tensor)
+    whole = mmes.minimize(sphere, np.zeros(20), 0.5, **settings)
     assert r.nfev == whole.nfev
+    assert evaluated < whole.nfev
+    np.testing.assert_allclose(hosted(r.mean), whole.mean, atol=1e-5)
 
 
 def test_errors_of_the_objective_show_the_point() -> None:

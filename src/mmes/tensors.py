@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 def device_of(thing: Any) -> str | None:
     """Return the device of a tensor, for example ``"cuda:0"``; None if it is no tensor."""
@@ -20,5 +22,8 @@ def hosted(thing: Any) -> Any:
     if device_of(thing) is None:
         return thing
     tensor = thing.detach().cpu()
-    # numpy has no bfloat16.
-    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    try:
+        array = tensor.numpy()
+    except TypeError:  # numpy has no bfloat16
+        array = tensor.double().numpy()
+    return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array

@@ -112,7 +112,7 @@ class TorchKernel:
 
     def shown(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         """See `Kernel.shown`; a tensor cannot be made read-only."""
-        return handle.view(shape)
+        return handle if handle.shape == shape else handle.view(shape)
 
     # Arithmetic
 

@@ -9,11 +9,9 @@ which is how it is tested without a GPU.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import torch
-import triton
 from numpy.typing import NDArray
 
 from mmes.boxes import Box, BoxCode
@@ -21,7 +19,7 @@ from mmes.kernels import triton_code
 from mmes.kernels.protocol import DrawnRows, RecombineCall, SampleCall, ScaleCall, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.kernels.torch import TorchKernel
-from mmes.kernels.triton_launch import Launcher
+from mmes.kernels.triton_launch import Launcher, Uploads
 
 # Philox blocks of one program, 4 coordinates each.
 _BLOCKS = 128
@@ -36,9 +34,9 @@ _SIZE = 1024
 _UNROLLED = 8
 # Rows and factors of one program that draws them.
 _SMALL = 128
-# Uploads before the device is waited for.
-_SLOTS = 64
-_NOBODY = np.empty(0, dtype=np.int64)
+_HEAD = triton_code.HEAD
+# Sums over parts of the coordinates; their number does not depend on the GPU.
+_PARTS = 4096
 
 
 class TritonKernel(TorchKernel):
@@ -51,10 +49,13 @@ class TritonKernel(TorchKernel):
                 f"kernel='triton' needs a GPU, not device={device!r}; TRITON_INTERPRET=1 runs it "
                 "on the CPU, for tests"
             )
-        self._uploads, self._launch = _Uploads(self.place), Launcher()
+        self._uploads, self._launch = Uploads(self.place), Launcher(self.place)
+        self._nothing = self._uploads.nothing
         self._whole: tuple[tuple[int, int], torch.Tensor, torch.Tensor] | None = None
         self._table: tuple[Vector, torch.Tensor] | None = None
         self._bounds: tuple[Box, torch.Tensor] | None = None
+        # Reused: work on a stream is done in order.
+        self._mixed: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @property
     def name(self) -> str:
@@ -67,10 +68,7 @@ class TritonKernel(TorchKernel):
         count, n = population.shape
         own = call.box is not None and call.box.code is BoxCode.OWN
         drawn = law.drawn if call.directions is not None else None
-        numbers = self._uploads.send(
-            _head(call, call.sigma, law.isotropic, 0.0 if drawn is None else drawn.factor),
-            _NOBODY if drawn is None else drawn.order,
-        )
+        numbers = self._numbers_of(call, drawn)
         which, places = self._places(count, call)
         rows = factors = each = self._nothing
         used = 0
@@ -78,7 +76,7 @@ class TritonKernel(TorchKernel):
             used = drawn.used
             rows, factors = self._drawn(drawn, call.draws, numbers)
             if call.rows is not None:
-                rows, factors = (x.view(call.draws, used)[which] for x in (rows, factors))
+                rows, factors = (x.view(-1, used)[which] for x in (rows, factors))
         elif call.directions is not None and law.rows is not None and law.factors is not None:
             used = law.rows.shape[1]
             rows = self._tensor(law.rows.astype(np.int64))[which]
@@ -86,9 +84,9 @@ class TritonKernel(TorchKernel):
         if law.isotropic_each is not None:
             each = self._tensor(law.isotropic_each.astype(np.float32))[which]
         draws = which.shape[0]
-        blocks = triton.cdiv(n, 4 * _BLOCKS)
+        blocks = _parts(n, 4 * _BLOCKS)
         per_group = min(_DRAWS, max(1, blocks * draws // _PROGRAMS))
-        groups = triton.cdiv(draws, per_group)
+        groups = _parts(draws, per_group)
         box, code = self._nothing, 0
         if call.box is not None and not own:
             box, code = self._rows_of(call.box), int(call.box.code)
@@ -98,7 +96,8 @@ class TritonKernel(TorchKernel):
         self._launch(
             triton_code.sample,
             (blocks * groups,),
-            (*vectors, each, box, n, draws, used, groups, per_group),
+            (*vectors, each, box),
+            (n, draws, used, groups, per_group),
             _WARPS,
             NOISE=int(law.noise),
             SCALED=0 if law.scale is None else 1 + law.scale_rows,
@@ -109,6 +108,18 @@ class TritonKernel(TorchKernel):
         )
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
+
+    def _numbers_of(self, call: SampleCall, drawn: DrawnRows | None) -> torch.Tensor:
+        """Send what is new in a generation: address, sigma, and the order of the directions."""
+        stored = 0 if drawn is None else drawn.order.size
+        slot = self._uploads.slot(_HEAD + stored)
+        factor = 0.0 if drawn is None else drawn.factor
+        _address(slot, call)
+        _reals(slot, call.sigma, call.law.isotropic, factor)
+        slot[triton_code.STORED] = stored
+        if drawn is not None:
+            slot[_HEAD : _HEAD + stored] = drawn.order
+        return self._uploads.send()
 
     def _places(self, count: int, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the draws that are wanted, and where they go; those of whole generations kept."""
@@ -127,28 +138,33 @@ class TritonKernel(TorchKernel):
         if self._table is None or self._table[0] is not drawn.cumulative:
             self._table = drawn.cumulative, self._tensor(drawn.cumulative)
         m, total = drawn.cumulative.size, draws * drawn.used
-        rows = torch.empty(total, dtype=torch.int64, device=self.place)
-        factors = torch.empty(total, dtype=torch.float32, device=self.place)
+        if self._mixed is None or self._mixed[0].numel() < total:
+            rows = torch.empty(total, dtype=torch.int64, device=self.place)
+            self._mixed = rows, torch.empty(total, dtype=torch.float32, device=self.place)
         self._launch(
             triton_code.drawn_rows,
-            (triton.cdiv(total, _SMALL),),
-            (rows, factors, numbers, self._table[1], m, drawn.order.size, total, drawn.used),
+            (_parts(total, _SMALL),),
+            (*self._mixed, numbers, self._table[1]),
+            (m, total, drawn.used),
             4,
             STEPS=m.bit_length() + 1,
             SIZE=_SMALL,
         )
-        return rows, factors
+        return self._mixed
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        n = call.mean.shape[0]
-        weights = np.asarray(call.weights, dtype=np.float64).view(np.int64)
-        numbers = self._uploads.send(_head(None, call.decay, call.gain), call.parents, weights)
+        n, count = call.mean.shape[0], call.weights.size
+        slot = self._uploads.slot(_HEAD + 2 * count)
+        _reals(slot, call.decay, call.gain)
+        slot[_HEAD : _HEAD + count] = call.parents
+        slot.view(np.float64)[_HEAD + count : _HEAD + 2 * count] = call.weights
         row = self._nothing if call.archive_row is None else call.archive_row
         self._launch(
             triton_code.recombine,
-            (triton.cdiv(n, _SIZE),),
-            (call.population, numbers, call.mean, call.path, row, call.weights.size, n),
+            (_parts(n, _SIZE),),
+            (call.population, self._uploads.send(), call.mean, call.path, row),
+            (count, n),
             4,
             ARCHIVED=call.archive_row is not None,
             SIZE=_SIZE,
@@ -157,30 +173,46 @@ class TritonKernel(TorchKernel):
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
         n = call.scale.shape[0]
-        increments = self._moment(call, n, power=2, limit=SCALE_INCREMENT_LIMIT)
-        arguments = call.scale, increments, increments.sum(), n
-        self._launch(triton_code.grow, (triton.cdiv(n, _SIZE),), arguments, 4, SIZE=_SIZE)
+        increments, sums = self._moment(call, n, power=2, limit=SCALE_INCREMENT_LIMIT)
+        parts, programs = sums.numel(), min(_parts(n, _SIZE), _PARTS)
+        self._launch(
+            triton_code.grow,
+            (programs,),
+            (call.scale, increments, sums),
+            (n, parts, _parts(_parts(n, _SIZE), programs)),
+            4,
+            PARTS=_PARTS,
+            SIZE=_SIZE,
+        )
 
     def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
         del weights  # those of `at`
-        return self._moment(at, n, power, limit=float("inf"))
+        return self._moment(at, n, power, limit=float("inf"))[0]
 
-    def _moment(self, call: ScaleCall, n: int, power: int, limit: float) -> torch.Tensor:
-        """Return rate * sum_i weights_i z_{0,i}^power, clipped."""
+    def _moment(
+        self, call: ScaleCall, n: int, power: int, limit: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rate * sum_i weights_i z_{0,i}^power, clipped, and sums of parts of that."""
+        blocks, draws = _parts(n, 4 * _BLOCKS), call.weights.size
+        programs = min(blocks, _PARTS)
         entries = torch.empty(n, dtype=torch.float64, device=self.place)
-        weights = np.asarray(call.weights, dtype=np.float64).view(np.int64)
-        numbers = self._uploads.send(_head(call, call.rate), weights)
+        sums = torch.empty(programs, dtype=torch.float64, device=self.place)
+        slot = self._uploads.slot(_HEAD + draws)
+        _address(slot, call)
+        _reals(slot, call.rate)
+        slot.view(np.float64)[_HEAD : _HEAD + draws] = call.weights
         self._launch(
             triton_code.noise_moment,
-            (triton.cdiv(n, 4 * _BLOCKS),),
-            (entries, numbers, n, call.weights.size),
+            (programs,),
+            (entries, sums, self._uploads.send()),
+            (n, draws, _parts(blocks, programs)),
             _WARPS,
             LIMIT=limit,
             NOISE=int(call.noise),
             POWER=power,
             BLOCKS=_BLOCKS,
         )
-        return entries
+        return entries, sums
 
     def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
         """See `Kernel.confine`."""
@@ -189,9 +221,8 @@ class TritonKernel(TorchKernel):
             return
         image, points = torch.atleast_2d(image), torch.atleast_2d(points)
         rows, n = points.shape
-        grid = triton.cdiv(n, _SIZE), rows
-        arguments = image, points, self._rows_of(box), n
-        self._launch(triton_code.confine, grid, arguments, 4, BOX=int(box.code), SIZE=_SIZE)
+        grid, vectors = (_parts(n, _SIZE), rows), (image, points, self._rows_of(box))
+        self._launch(triton_code.confine, grid, vectors, (n,), 4, BOX=int(box.code), SIZE=_SIZE)
 
     def _rows_of(self, box: Box) -> torch.Tensor:
         """Return the arrays of a box as rows of one tensor, in float64."""
@@ -201,50 +232,22 @@ class TritonKernel(TorchKernel):
             self._box = None  # not kept twice
         return self._bounds[1]
 
-    @property
-    def _nothing(self) -> torch.Tensor:
-        return self._uploads.nothing
+
+def _parts(whole: int, part: int) -> int:
+    """Return how many parts cover the whole; `triton.cdiv` takes ten times as long."""
+    return -(-whole // part)
 
 
-class _Uploads:
-    """Small arrays on their way to the device, without waiting for it."""
-
-    def __init__(self, device: torch.device):
-        self._device = device
-        self.nothing = torch.zeros(2, dtype=torch.float64, device=device)
-        self._pinned: list[torch.Tensor] = []
-        self._next = 0
-
-    def send(self, *arrays: NDArray[Any]) -> torch.Tensor:
-        """Return int64 arrays, joined, on the device."""
-        whole = np.concatenate(arrays)
-        if self._device.type != "cuda":
-            return torch.from_numpy(whole)
-        if self._next == len(self._pinned) == _SLOTS:
-            # All memory was used once; what was sent from it first may still be on its way.
-            torch.cuda.current_stream(self._device).synchronize()
-            self._next = 0
-        if self._next == len(self._pinned):
-            self._pinned.append(_pinned(whole.size))
-        pinned = self._pinned[self._next]
-        if pinned.numel() < whole.size:
-            pinned = self._pinned[self._next] = _pinned(whole.size)
-        self._next += 1
-        pinned.numpy()[: whole.size] = whole
-        return pinned[: whole.size].to(self._device, non_blocking=True)
+def _address(slot: NDArray[np.int64], call: SampleCall | ScaleCall) -> None:
+    """Enter where the random numbers are."""
+    slot[0] = call.seed & 0xFFFFFFFF
+    slot[1] = call.seed >> 32
+    slot[2] = call.generation
 
 
-def _pinned(size: int) -> torch.Tensor:
-    return torch.empty(2 * size, dtype=torch.int64, pin_memory=True)
-
-
-def _head(call: SampleCall | ScaleCall | None, *reals: float) -> NDArray[np.int64]:
-    """Return the numbers that every kernel finds at the beginning: an address, and real ones."""
-    head = np.zeros(triton_code.HEAD, dtype=np.int64)
-    if call is not None:
-        head[:3] = call.seed & 0xFFFFFFFF, call.seed >> 32, call.generation
-    head[3 : 3 + len(reals)].view(np.float64)[:] = reals
-    return head
+def _reals(slot: NDArray[np.int64], *reals: float) -> None:
+    """Enter real numbers, as every kernel finds them."""
+    slot.view(np.float64)[3 : 3 + len(reals)] = reals
 
 
 def _places(candidates: NDArray[np.int64], draws: int) -> NDArray[np.int64]:

@@ -19,7 +19,8 @@ from mmes.randomness import Stream
 # Places in `numbers`.
 _SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
 _FIRST, _SECOND, _THIRD = (tl.constexpr(k) for k in (3, 4, 5))
-HEAD = 6
+STORED, HEAD = 6, 7
+_STORED = tl.constexpr(STORED)
 _HEAD = tl.constexpr(HEAD)
 _ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))
 _ISOTROPIC_ANGLE = tl.constexpr(int(Stream.ISOTROPIC_ANGLE))
@@ -186,7 +187,6 @@ def drawn_rows(
     numbers,
     cumulative,
     m,
-    stored,
     count,
     used,
     STEPS: tl.constexpr,
@@ -196,6 +196,7 @@ def drawn_rows(
 
     The occupied rows follow in `numbers`, from the oldest to the newest.
     """
+    stored = tl.load(numbers + _STORED)
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     draw, item = at // used, at % used
     block = item // 64 * 16 + item % 16
@@ -371,52 +372,72 @@ def _power(z, POWER: tl.constexpr):
 
 
 @triton.jit
+def _add(a, b):
+    # Not `tl.sum`: in the interpreter that works only where Triton was imported for it.
+    return a + b
+
+
+@triton.jit
 def noise_moment(
     out,
+    sums,
     numbers,
     n,
     draws,
+    rounds,
     LIMIT: tl.constexpr,
     NOISE: tl.constexpr,
     POWER: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """Write rate * sum_i weights_i z_{0,i}^POWER, clipped.
+    """Write rate * sum_i weights_i z_{0,i}^POWER, clipped, and what each program wrote in sum.
 
-    The weights follow in `numbers`, one per draw.
+    The weights follow in `numbers`, one per draw. A program works on `rounds` groups of blocks, as
+    far apart as there are programs.
     """
-    block = tl.program_id(0).to(tl.int64) * BLOCKS + tl.arange(0, BLOCKS)
-    t0 = tl.full([BLOCKS], 0.0, tl.float64)
-    t1, t2, t3 = t0, t0, t0
-    for i in range(draws):
-        weight = tl.load(numbers + _HEAD + i).to(tl.float64, bitcast=True)
-        z0, z1, z2, z3 = _noise(numbers, block, i, NOISE)
-        t0 += weight * _power(z0, POWER)
-        t1 += weight * _power(z1, POWER)
-        t2 += weight * _power(z2, POWER)
-        t3 += weight * _power(z3, POWER)
     rate = _real(numbers, _FIRST)
-    at = block // 16 * 64 + block % 16
-    _limited(out, rate * t0, at, n, LIMIT)
-    _limited(out, rate * t1, at + 16, n, LIMIT)
-    _limited(out, rate * t2, at + 32, n, LIMIT)
-    _limited(out, rate * t3, at + 48, n, LIMIT)
+    written = rate * 0.0
+    for turn in range(rounds):
+        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
+        block = group * BLOCKS + tl.arange(0, BLOCKS)
+        t0 = tl.full([BLOCKS], 0.0, tl.float64)
+        t1, t2, t3 = t0, t0, t0
+        for i in range(draws):
+            weight = tl.load(numbers + _HEAD + i).to(tl.float64, bitcast=True)
+            z0, z1, z2, z3 = _noise(numbers, block, i, NOISE)
+            t0 += weight * _power(z0, POWER)
+            t1 += weight * _power(z1, POWER)
+            t2 += weight * _power(z2, POWER)
+            t3 += weight * _power(z3, POWER)
+        at = block // 16 * 64 + block % 16
+        total = _limited(out, rate * t0, at, n, LIMIT)
+        total += _limited(out, rate * t1, at + 16, n, LIMIT)
+        total += _limited(out, rate * t2, at + 32, n, LIMIT)
+        total += _limited(out, rate * t3, at + 48, n, LIMIT)
+        written += tl.reduce(total, 0, _add)
+    tl.store(sums + tl.program_id(0), written)
 
 
 @triton.jit
 def _limited(out, x, at, n, LIMIT: tl.constexpr):
-    tl.store(out + at, tl.minimum(tl.maximum(x, -LIMIT), LIMIT), mask=at < n)
+    """Write x, clipped; return what was written, 0 outside."""
+    limited = tl.minimum(tl.maximum(x, -LIMIT), LIMIT)
+    tl.store(out + at, limited, mask=at < n)
+    return tl.where(at < n, limited, 0.0)
 
 
 @triton.jit
-def grow(scale, increments, total, n, SIZE: tl.constexpr):
-    """Multiply the scale by e^(increment less the mean of all)."""
-    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
-    inside = at < n
-    mean = tl.load(total) / n
-    x = tl.load(increments + at, mask=inside, other=0.0) - mean
-    d = tl.load(scale + at, mask=inside)
-    tl.store(scale + at, d * tl.exp(x), mask=inside)
+def grow(scale, increments, sums, n, parts, rounds, PARTS: tl.constexpr, SIZE: tl.constexpr):
+    """Multiply the scale by e^(increment less the mean of all), which follows from `sums`."""
+    part = tl.arange(0, PARTS)
+    mean = tl.reduce(tl.load(sums + part, mask=part < parts, other=0.0), 0, _add) / n
+    for turn in range(rounds):
+        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
+        at = group * SIZE + tl.arange(0, SIZE)
+        inside = at < n
+        x = tl.load(increments + at, mask=inside, other=0.0) - mean
+        d = tl.load(scale + at, mask=inside)
+        tl.store(scale + at, d * tl.exp(x), mask=inside)
 
 
 @triton.jit
