@@ -65,8 +65,13 @@ def kernel_seconds(call: Callable[[], object], kernel: str, repeats: int = 20) -
     return 1e-6 * statistics.median(times)
 
 
-def wall_seconds(call: Callable[[], object], repeats: int = 200, rounds: int = 5) -> float:
-    """Return the median, over rounds, of the time per call, the device's work included."""
+def wall_seconds(
+    call: Callable[[], object], repeats: int = 200, rounds: int = 25
+) -> tuple[float, float]:
+    """Return the time per call, the device's work included: the median over rounds, and the least.
+
+    They differ where other work disturbs the host.
+    """
     for _ in range(20):
         call()
     taken = []
@@ -77,7 +82,7 @@ def wall_seconds(call: Callable[[], object], repeats: int = 200, rounds: int = 5
             call()
         torch.cuda.synchronize()
         taken.append((time.perf_counter() - began) / repeats)
-    return statistics.median(taken)
+    return statistics.median(taken), min(taken)
 
 
 def copy_bandwidth() -> float:
@@ -148,8 +153,25 @@ def generation(es: mmes.strategies.AskTell) -> Callable[[], None]:
 
 
 def measure(strategy: str, n: int, m: int, copy: float, repeats: int) -> None:
+    """Time ask + tell; the profiler must not have run before, since it slows every launch down."""
     es = filled(strategy, n, m)
-    sampling, telling = moved_bytes(es)
+    bytes_moved = sum(moved_bytes(es))
+    seconds, least = wall_seconds(generation(es), repeats)
+    record(
+        f"{strategy} ask + tell, n = {n:.3g}",
+        m=m,
+        population=es.population_size,
+        draws=draws_of(es),
+        us=1e6 * seconds,
+        least_us=1e6 * least,
+        share_of_copy=bytes_moved / seconds / copy,
+        evaluations_per_s=es.population_size / seconds,
+    )
+
+
+def measure_sampling(strategy: str, n: int, m: int, copy: float) -> None:
+    es = filled(strategy, n, m)
+    sampling, _ = moved_bytes(es)
     seconds = kernel_seconds(resample(es), "sample")
     record(
         f"{strategy} sampling, n = {n:.3g}",
@@ -160,16 +182,6 @@ def measure(strategy: str, n: int, m: int, copy: float, repeats: int) -> None:
         us_per_candidate=1e6 * seconds / es.population_size,
         TB_per_s=1e-12 * sampling / seconds,
         share_of_copy=sampling / seconds / copy,
-    )
-    es.skip()
-    seconds = wall_seconds(generation(es), repeats)
-    record(
-        f"{strategy} ask + tell, n = {n:.3g}",
-        m=m,
-        draws=draws_of(es),
-        us=1e6 * seconds,
-        share_of_copy=(sampling + telling) / seconds / copy,
-        evaluations_per_s=es.population_size / seconds,
     )
 
 
@@ -183,7 +195,7 @@ def plain_step(n: int, population: int) -> None:
         mean.add_(weights @ z, alpha=1e-9)
         del points
 
-    seconds = wall_seconds(call, 100)
+    seconds, _ = wall_seconds(call, 100)
     record(
         f"torch.randn and a weighted sum, n = {n:.3g}",
         us=1e6 * seconds,
@@ -221,8 +233,8 @@ def network(batch: int) -> None:
     for _ in range(5):
         whole()
     points = es.ask()
-    alone = wall_seconds(lambda: loss(points).cpu(), 5, 3)
-    both = wall_seconds(whole, 5, 3)
+    alone, _ = wall_seconds(lambda: loss(points).cpu(), 5, 5)
+    both, _ = wall_seconds(whole, 5, 5)
     record(
         f"network, n = {n:.3g}, {batch} samples",
         population=es.population_size,
@@ -240,6 +252,7 @@ def variants(copy: float) -> None:
         for blocks, warps in ((64, 1), (64, 2), (128, 1), (128, 2), (128, 4), (256, 4)):
             for draws in (1, 2, 4, 32):
                 triton._BLOCKS, triton._DRAWS, triton._WARPS = blocks, draws, warps
+                es.kernel._launch.forget()
                 seconds = kernel_seconds(resample(es), "sample", 10)
                 record(
                     f"variant, n = {n:.3g}",
@@ -253,21 +266,37 @@ def variants(copy: float) -> None:
 
 
 def profiled(n: int) -> None:
-    """Where the host spends the time of a generation."""
+    """Where the time of a generation goes, on the device and on the host."""
     import cProfile
     import pstats
+
+    from torch.profiler import ProfilerActivity, profile
 
     call = generation(filled("adaptive", n, 200))
     for _ in range(50):
         call()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(20):
+            call()
+        torch.cuda.synchronize()
+    times: dict[str, list[float]] = {}
+    for event in found.events():
+        if event.device_time > 0:
+            times.setdefault(event.name, []).append(event.device_time)
+    for name, each in times.items():
+        us = statistics.median(each)
+        record(f"n = {n:.3g}, {name[:40]}", us=us, per_generation=len(each) / 20)
     profiler = cProfile.Profile()
     profiler.enable()
     for _ in range(300):
         call()
     profiler.disable()
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(28)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(20)
 
 
+STRATEGIES = "mmes", "adaptive"
+# Variables, stored directions, and generations to be timed.
+SIZES = (10**4, 200, 200), (10**5, 634, 200), (10**6, 2000, 100), (16 * 10**6, 800, 10)
 DEFAULTS = triton._BLOCKS, triton._DRAWS, triton._WARPS
 
 
@@ -291,31 +320,32 @@ def main() -> None:
     )
     copy = copy_bandwidth()
     record("copy", TB_per_s=1e-12 * copy)
-    if arguments.profile:
-        profiled(10**4)
-    if arguments.variants:
-        variants(copy)
-    for strategy in ("mmes", "adaptive"):
-        measure(strategy, 10**4, 200, copy, 500)
-        measure(strategy, 10**5, 634, copy, 300)
-        measure(strategy, 10**6, 2000, copy, 200)
-        if not arguments.quick:
-            measure(strategy, 16 * 10**6, 800, copy, 20)
+    sizes = SIZES[:3] if arguments.quick else SIZES
+    # Three times each, since other work on the machine may disturb the host for seconds.
+    for _, strategy, (n, m, repeats) in itertools.product(range(3), STRATEGIES, sizes):
+        measure(strategy, n, m, copy, repeats)
         torch.cuda.empty_cache()
     if not arguments.quick:
-        large(copy)
+        plain_step(10**6, 45)
+        for batch in (256, 1024):
+            network(batch)
+            torch.cuda.empty_cache()
+        measure("mmes", 10**8, 200, copy, 2)
+        torch.cuda.empty_cache()
+    for strategy, (n, m, _) in itertools.product(STRATEGIES, sizes):
+        measure_sampling(strategy, n, m, copy)
+        torch.cuda.empty_cache()
+    if not arguments.quick:
+        measure_sampling("mmes", 10**8, 200, copy)
+        torch.cuda.empty_cache()
+    if arguments.variants:
+        variants(copy)
+    if arguments.profile:
+        for n in (10**4, 10**6):
+            profiled(n)
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(RESULTS, file, indent=1)
-
-
-def large(copy: float) -> None:
-    """What moves gigabytes."""
-    plain_step(10**6, 45)
-    for batch in (256, 1024):
-        network(batch)
-        torch.cuda.empty_cache()
-    measure("mmes", 10**8, 200, copy, 5)
 
 
 if __name__ == "__main__":

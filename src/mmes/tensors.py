@@ -19,7 +19,7 @@ def hosted(thing: Any) -> Any:
 
     Anything else is returned as it is.
     """
-    if device_of(thing) is None:
+    if not (hasattr(thing, "detach") and hasattr(thing, "device")):
         return thing
     tensor = thing.detach().cpu()
     try:

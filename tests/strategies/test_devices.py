@@ -236,3 +236,22 @@ def test_start_points_on_the_wall_stay_inside_in_single_precision() -> None:
         points = hosted(es.ask())
         assert points.max() <= 0.1
         assert hosted(es.best_x).max() <= 0.1
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+@pytest.mark.parametrize("name", ["mmes", "adaptive"])
+def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = pytest.importorskip("mmes.kernels.triton_launch")
+
+    def run() -> AskTell:
+        es = told(STRATEGIES[name](torch.ones(300, device=DEVICE), 0.5, seed=1), 40)
+        es.grow()  # another population, other draws
+        return told(es, 40)
+
+    usual = run()
+    assert any(not isinstance(graph, int) for graph in usual.kernel._launch._recorded.values())
+    monkeypatch.setattr(launch, "_USUAL", 10**9)
+    direct = run()
+    assert all(isinstance(graph, int) for graph in direct.kernel._launch._recorded.values())
+    assert torch.equal(usual.mean, direct.mean)
+    assert usual.sigma == direct.sigma

@@ -90,6 +90,7 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
     TypeError, ValueError
         As `as_value`; also if the number of values is not `count`.
     """
+    answer = hosted(answer)
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
     if isinstance(answer, list | tuple):

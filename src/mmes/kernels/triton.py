@@ -8,7 +8,9 @@ which is how it is tested without a GPU.
 
 from __future__ import annotations
 
+import operator
 import os
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from mmes.kernels import triton_code
 from mmes.kernels.protocol import DrawnRows, RecombineCall, SampleCall, ScaleCall, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.kernels.torch import TorchKernel
-from mmes.kernels.triton_launch import Launcher, Uploads
+from mmes.kernels.triton_launch import Launch, Launcher, Uploads
 
 # Philox blocks of one program, 4 coordinates each.
 _BLOCKS = 128
@@ -30,6 +32,8 @@ _WARPS = 2
 _PROGRAMS = 4096
 # Coordinates of one program where no random numbers are made.
 _SIZE = 1024
+# Parents that are read together, and coordinates of one program that does.
+_TOGETHER, _WIDTH = 4, 512
 # Up to this many directions per draw, their loads are all under way at once.
 _UNROLLED = 8
 # Rows and factors of one program that draws them.
@@ -56,6 +60,11 @@ class TritonKernel(TorchKernel):
         self._bounds: tuple[Box, torch.Tensor] | None = None
         # Reused: work on a stream is done in order.
         self._mixed: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._increments: torch.Tensor | None = None
+        # The memory that recorded work is about.
+        self._known: tuple[Any, ...] = (None,) * 6
+        self._known_scale: torch.Tensor | None = None
+        self._sums = torch.zeros(_PARTS, dtype=torch.float64, device=self.place)
 
     @property
     def name(self) -> str:
@@ -68,15 +77,23 @@ class TritonKernel(TorchKernel):
         count, n = population.shape
         own = call.box is not None and call.box.code is BoxCode.OWN
         drawn = law.drawn if call.directions is not None else None
-        numbers = self._numbers_of(call, drawn)
+        numbers = self._send_news(call, drawn)
+        key = None if drawn is None or call.rows is not None else self._key_of(call, drawn, numbers)
+        if key is not None and self._launch.replayed(key):
+            return
         which, places = self._places(count, call)
         rows = factors = each = self._nothing
-        used = 0
+        used, first = 0, ()
         if drawn is not None:
             used = drawn.used
-            rows, factors = self._drawn(drawn, call.draws, numbers)
-            if call.rows is not None:
-                rows, factors = (x.view(-1, used)[which] for x in (rows, factors))
+            drawing = self._drawing(drawn, call.draws, numbers)
+            rows, factors = drawing.tensors[:2]
+            if call.rows is None:
+                first = (drawing,)
+            else:
+                self._launch(drawing)
+                end = call.draws * used
+                rows, factors = (x[:end].view(-1, used)[which] for x in (rows, factors))
         elif call.directions is not None and law.rows is not None and law.factors is not None:
             used = law.rows.shape[1]
             rows = self._tensor(law.rows.astype(np.int64))[which]
@@ -93,29 +110,48 @@ class TritonKernel(TorchKernel):
         scale = self._nothing if law.scale is None else law.scale
         directions = self._nothing if call.directions is None else call.directions
         vectors = population, numbers, call.mean, scale, directions, rows, factors, places
-        self._launch(
+        sampling = Launch(
             triton_code.sample,
             (blocks * groups,),
             (*vectors, each, box),
             (n, draws, used, groups, per_group),
+            {
+                "NOISE": int(law.noise),
+                "SCALED": 0 if law.scale is None else 1 + law.scale_rows,
+                "USED": used if used <= _UNROLLED else -1,
+                "EACH": law.isotropic_each is not None,
+                "BOX": code,
+                "BLOCKS": _BLOCKS,
+            },
             _WARPS,
-            NOISE=int(law.noise),
-            SCALED=0 if law.scale is None else 1 + law.scale_rows,
-            USED=used if used <= _UNROLLED else -1,
-            EACH=law.isotropic_each is not None,
-            BOX=code,
-            BLOCKS=_BLOCKS,
         )
+        self._launch(*first, sampling, key=None if own else key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
 
-    def _numbers_of(self, call: SampleCall, drawn: DrawnRows | None) -> torch.Tensor:
+    def _key_of(self, call: SampleCall, drawn: DrawnRows, numbers: torch.Tensor) -> Any:
+        """Return what the work of a generation depends on, besides the numbers that are sent."""
+        law = call.law
+        known = (
+            call.mean,
+            call.directions,
+            law.scale,
+            call.box,
+            drawn.cumulative,
+            law.isotropic_each,
+        )
+        if any(map(operator.is_not, known, self._known)):
+            self._known = known
+            self._launch.forget()
+        population = call.population.data_ptr(), call.population.shape[0]
+        return *population, numbers.data_ptr(), call.draws, drawn.used, law.noise, law.scale_rows
+
+    def _send_news(self, call: SampleCall, drawn: DrawnRows | None) -> torch.Tensor:
         """Send what is new in a generation: address, sigma, and the order of the directions."""
         stored = 0 if drawn is None else drawn.order.size
         slot = self._uploads.slot(_HEAD + stored)
-        factor = 0.0 if drawn is None else drawn.factor
         _address(slot, call)
-        _reals(slot, call.sigma, call.law.isotropic, factor)
+        _reals(slot, call.sigma, call.law.isotropic, 0.0 if drawn is None else drawn.factor)
         slot[triton_code.STORED] = stored
         if drawn is not None:
             slot[_HEAD : _HEAD + stored] = drawn.order
@@ -131,26 +167,22 @@ class TritonKernel(TorchKernel):
             self._whole = (count, call.draws), there[0], there
         return self._whole[1:]
 
-    def _drawn(
-        self, drawn: DrawnRows, draws: int, numbers: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows that each draw takes and their factors, drawn on the device."""
+    def _drawing(self, drawn: DrawnRows, draws: int, numbers: torch.Tensor) -> Launch:
+        """Return what draws the rows of each draw and their factors, its first two tensors."""
         if self._table is None or self._table[0] is not drawn.cumulative:
             self._table = drawn.cumulative, self._tensor(drawn.cumulative)
         m, total = drawn.cumulative.size, draws * drawn.used
         if self._mixed is None or self._mixed[0].numel() < total:
             rows = torch.empty(total, dtype=torch.int64, device=self.place)
             self._mixed = rows, torch.empty(total, dtype=torch.float32, device=self.place)
-        self._launch(
+            self._launch.forget()
+        return Launch(
             triton_code.drawn_rows,
             (_parts(total, _SMALL),),
             (*self._mixed, numbers, self._table[1]),
             (m, total, drawn.used),
-            4,
-            STEPS=m.bit_length() + 1,
-            SIZE=_SMALL,
+            {"STEPS": m.bit_length() + 1, "SIZE": _SMALL},
         )
-        return self._mixed
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
@@ -161,58 +193,68 @@ class TritonKernel(TorchKernel):
         slot.view(np.float64)[_HEAD + count : _HEAD + 2 * count] = call.weights
         row = self._nothing if call.archive_row is None else call.archive_row
         self._launch(
-            triton_code.recombine,
-            (_parts(n, _SIZE),),
-            (call.population, self._uploads.send(), call.mean, call.path, row),
-            (count, n),
-            4,
-            ARCHIVED=call.archive_row is not None,
-            SIZE=_SIZE,
+            Launch(
+                triton_code.recombine,
+                (_parts(n, _WIDTH),),
+                (call.population, self._uploads.send(), call.mean, call.path, row),
+                (count, n),
+                {"ARCHIVED": call.archive_row is not None, "TOGETHER": _TOGETHER, "SIZE": _WIDTH},
+            )
         )
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
         n = call.scale.shape[0]
-        increments, sums = self._moment(call, n, power=2, limit=SCALE_INCREMENT_LIMIT)
-        parts, programs = sums.numel(), min(_parts(n, _SIZE), _PARTS)
-        self._launch(
+        if self._known_scale is not call.scale:
+            self._known_scale = call.scale
+            self._increments = torch.empty(n, dtype=torch.float64, device=self.place)
+            self._launch.forget()
+        numbers = self._send_weights(call)
+        key = "scale", numbers.data_ptr(), call.weights.size, call.noise
+        if self._launch.replayed(key):
+            return
+        moment = self._moment(self._increments, call, numbers, 2, SCALE_INCREMENT_LIMIT)
+        increments, sums = moment.tensors[:2]
+        blocks = _parts(n, _SIZE)
+        programs = min(blocks, _PARTS)
+        growth = Launch(
             triton_code.grow,
             (programs,),
             (call.scale, increments, sums),
-            (n, parts, _parts(_parts(n, _SIZE), programs)),
-            4,
-            PARTS=_PARTS,
-            SIZE=_SIZE,
+            (n, moment.grid[0], _parts(blocks, programs)),
+            {"PARTS": _PARTS, "SIZE": _SIZE},
         )
+        self._launch(moment, growth, key=key)
 
     def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
         del weights  # those of `at`
-        return self._moment(at, n, power, limit=float("inf"))[0]
+        total = torch.empty(n, dtype=torch.float64, device=self.place)
+        self._launch(self._moment(total, at, self._send_weights(at), power, float("inf")))
+        return total
 
-    def _moment(
-        self, call: ScaleCall, n: int, power: int, limit: float
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rate * sum_i weights_i z_{0,i}^power, clipped, and sums of parts of that."""
-        blocks, draws = _parts(n, 4 * _BLOCKS), call.weights.size
-        programs = min(blocks, _PARTS)
-        entries = torch.empty(n, dtype=torch.float64, device=self.place)
-        sums = torch.empty(programs, dtype=torch.float64, device=self.place)
+    def _send_weights(self, call: ScaleCall) -> torch.Tensor:
+        draws = call.weights.size
         slot = self._uploads.slot(_HEAD + draws)
         _address(slot, call)
         _reals(slot, call.rate)
         slot.view(np.float64)[_HEAD : _HEAD + draws] = call.weights
-        self._launch(
+        return self._uploads.send()
+
+    def _moment(
+        self, out: torch.Tensor, call: ScaleCall, numbers: torch.Tensor, power: int, limit: float
+    ) -> Launch:
+        """Return what writes rate * sum_i weights_i z_{0,i}^power, clipped, and sums of parts."""
+        n = out.numel()
+        blocks = _parts(n, 4 * _BLOCKS)
+        programs = min(blocks, _PARTS)
+        return Launch(
             triton_code.noise_moment,
             (programs,),
-            (entries, sums, self._uploads.send()),
-            (n, draws, _parts(blocks, programs)),
+            (out, self._sums, numbers),
+            (n, call.weights.size, _parts(blocks, programs)),
+            {"LIMIT": limit, "NOISE": int(call.noise), "POWER": power, "BLOCKS": _BLOCKS},
             _WARPS,
-            LIMIT=limit,
-            NOISE=int(call.noise),
-            POWER=power,
-            BLOCKS=_BLOCKS,
         )
-        return entries, sums
 
     def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
         """See `Kernel.confine`."""
@@ -222,7 +264,8 @@ class TritonKernel(TorchKernel):
         image, points = torch.atleast_2d(image), torch.atleast_2d(points)
         rows, n = points.shape
         grid, vectors = (_parts(n, _SIZE), rows), (image, points, self._rows_of(box))
-        self._launch(triton_code.confine, grid, vectors, (n,), 4, BOX=int(box.code), SIZE=_SIZE)
+        constants = {"BOX": int(box.code), "SIZE": _SIZE}
+        self._launch(Launch(triton_code.confine, grid, vectors, (n,), constants))
 
     def _rows_of(self, box: Box) -> torch.Tensor:
         """Return the arrays of a box as rows of one tensor, in float64."""

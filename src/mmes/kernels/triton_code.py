@@ -343,18 +343,25 @@ def recombine(
     count,
     n,
     ARCHIVED: tl.constexpr,
+    TOGETHER: tl.constexpr,
     SIZE: tl.constexpr,
 ):
-    """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights."""
+    """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights.
+
+    So many parents are read together: one at a time would wait for each.
+    """
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
     centre = tl.load(mean + at, mask=inside)
     step = tl.full([SIZE], 0.0, tl.float64)
-    for k in range(count):
-        row = tl.load(numbers + _HEAD + k)
-        weight = tl.load(numbers + _HEAD + count + k).to(tl.float64, bitcast=True)
-        x = tl.load(population + row * n + at, mask=inside).to(tl.float64)
-        step += weight * (x - centre)
+    for first in range(0, count, TOGETHER):
+        for k in tl.static_range(TOGETHER):
+            # Beyond the last parent, the last one with weight 0.
+            place = numbers + _HEAD + tl.minimum(first + k, count - 1)
+            weight = tl.load(place + count).to(tl.float64, bitcast=True)
+            weight = tl.where(first + k < count, weight, 0.0)
+            x = tl.load(population + tl.load(place) * n + at, mask=inside).to(tl.float64)
+            step += weight * (x - centre)
     decay, gain = _real(numbers, _FIRST), _real(numbers, _SECOND)
     moved = tl.load(path + at, mask=inside) * decay + gain * step
     tl.store(path + at, moved, mask=inside)

@@ -6,64 +6,108 @@ At n = 1e4 the GPU needs 20 microseconds per generation; what is saved here is m
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Grid = tuple[int, ...]
-
 # Uploads before the device is waited for.
 _SLOTS = 64
 _SMALLEST_SLOT = 256
+# Work that was the same so many times is recorded, and this much is remembered.
+_USUAL = 3
+_REMEMBERED = 64
+
+
+class Launch(NamedTuple):
+    """A kernel with its arguments: tensors, sizes and constants, in the order of its parameters.
+
+    `sizes` are numbers that seldom change; others belong into a tensor.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    tensors: tuple[torch.Tensor, ...]
+    sizes: tuple[int, ...]
+    constants: dict[str, Any]
+    warps: int = 4
 
 
 class Launcher:
-    """Keeps what Triton compiled, by what it was compiled for.
+    """Keeps what Triton compiled, by what it was compiled for, and records work that comes again.
 
     Triton looks at every argument in Python at each call, which takes longer than a small
-    generation. What it looks at is the key here: the alignment of tensors, and the integers. Types
-    are not: they are the same at each call of a kernel, or follow from its constants.
+    generation. What it looks at is the key here: the alignment of tensors, and the integers. Of
+    the types, that of the first tensor is enough: the others are fixed, or follow from constants.
     """
 
     def __init__(self, device: torch.device) -> None:
+        self._on_gpu = device.type == "cuda"
         self._index = _index(device)
         self._compiled: dict[Any, Any] = {}
+        self._recorded: dict[Any, Any] = {}
 
-    def __call__(
-        self,
-        kernel: Any,
-        grid: Grid,
-        tensors: tuple[torch.Tensor, ...],
-        sizes: tuple[int, ...],
-        warps: int,
-        **constants: Any,
-    ) -> None:
-        """Run a kernel whose parameters are the tensors, the sizes and the constants, in order.
+    def __call__(self, *launches: Launch, key: Any = None) -> None:
+        """Start kernels one after the other; those of a key are recorded for `replayed`.
 
-        `sizes` are numbers that seldom change; others belong into a tensor.
+        The same key must stand for the same kernels, addresses and numbers, until `forget`.
         """
-        pointers = [tensor.data_ptr() for tensor in tensors]
-        aligned = 0
-        for pointer in pointers:
-            aligned = aligned << 1 | (pointer & 15 == 0)
-        key = id(kernel), warps, sizes, aligned, *constants.values()
-        found = self._compiled.get(key)
-        if found is None:
-            with _current(self._index):
-                # In Triton's interpreter this is None, and stays so.
-                self._compiled[key] = kernel[grid](*tensors, *sizes, **constants, num_warps=warps)
+        for launch in launches:
+            self._start(launch)
+        if key is None or not self._on_gpu:
             return
-        stream = torch._C._cuda_getCurrentRawStream(self._index)
-        # What Triton's own call ends in, without its hooks.
-        start, where = found.run, (*grid, 1, 1)[:3]
-        here = stream, found.function, found.packed_metadata, None, None, None
-        if torch.cuda.current_device() == self._index:
-            start(*where, *here, *pointers, *sizes, *constants.values())
-        else:
-            with _current(self._index):
-                start(*where, *here, *pointers, *sizes, *constants.values())
+        times = self._recorded.pop(key, 0) + 1
+        self._recorded[key] = self._record(launches) if times == _USUAL else times
+        if len(self._recorded) > _REMEMBERED:
+            del self._recorded[next(iter(self._recorded))]
+
+    def replayed(self, key: Any) -> bool:
+        """Start the kernels of a key as one CUDA graph; false where they were not recorded."""
+        graph = self._recorded.get(key, 0)
+        if isinstance(graph, int):
+            return False
+        with _current(self._index):
+            graph.replay()
+        return True
+
+    def forget(self) -> None:
+        """Drop what was recorded: memory has moved."""
+        self._recorded.clear()
+
+    def _record(self, launches: tuple[Launch, ...]) -> torch.cuda.CUDAGraph:
+        """Return the graph of kernels that were compiled before; nothing runs meanwhile."""
+        graph = torch.cuda.CUDAGraph()
+        with _current(self._index), torch.cuda.stream(torch.cuda.Stream()):
+            # Other threads may use the GPU as they like.
+            graph.capture_begin(capture_error_mode="thread_local")
+            for launch in launches:
+                self._start(launch)
+            graph.capture_end()
+        return graph
+
+    def _start(self, launch: Launch) -> None:
+        pointers = [tensor.data_ptr() for tensor in launch.tensors]
+        aligned: Any = not functools.reduce(operator.or_, pointers) & 15
+        if not aligned:
+            aligned = tuple(pointer & 15 == 0 for pointer in pointers)
+        fixed = *launch.sizes, *launch.constants.values()
+        key = id(launch.kernel), launch.warps, launch.tensors[0].dtype, aligned, fixed
+        found = self._compiled.get(key)
+        with _current(self._index):
+            if found is None:
+                # In Triton's interpreter this is None, and stays so.
+                self._compiled[key] = launch.kernel[launch.grid](
+                    *launch.tensors, *launch.sizes, **launch.constants, num_warps=launch.warps
+                )
+                return
+            x, y = launch.grid if len(launch.grid) == 2 else (launch.grid[0], 1)
+            stream = torch._C._cuda_getCurrentRawStream(self._index)
+            start = stream, found.function, found.packed_metadata, None, None, None
+            # What Triton's own call ends in, without its hooks.
+            found.run(x, y, 1, *start, *pointers, *fixed)
 
 
 class Uploads:
@@ -74,7 +118,7 @@ class Uploads:
     """
 
     def __init__(self, device: torch.device):
-        self._device = device
+        self._device, self._on_gpu = device, device.type == "cuda"
         self.nothing = torch.zeros(2, dtype=torch.float64, device=device)
         self._capacity = self._next = 0
         self._pinned: list[torch.Tensor] = []
@@ -91,29 +135,43 @@ class Uploads:
         """Return the slot on the device."""
         pinned = self._pinned[self._next]
         self._next += 1
-        if self._device.type != "cuda":
-            return pinned
-        return self._there.copy_(pinned, non_blocking=True)
+        return self._there.copy_(pinned, non_blocking=True) if self._on_gpu else pinned
 
     def _begin_anew(self, size: int) -> None:
-        on_gpu = self._device.type == "cuda"
-        if on_gpu and self._slots:
+        if self._on_gpu and self._slots:
             # All memory was used once; what was sent from it first may still be on its way.
             torch.cuda.current_stream(self._device).synchronize()
         self._next = 0
         if size > self._capacity:
             self._capacity = max(_SMALLEST_SLOT, 2 * size)
-            whole = torch.zeros((_SLOTS, self._capacity), dtype=torch.int64, pin_memory=on_gpu)
+            whole = torch.zeros(
+                (_SLOTS, self._capacity), dtype=torch.int64, pin_memory=self._on_gpu
+            )
             self._pinned, self._slots = list(whole), list(whole.numpy())
             self._there = torch.empty_like(whole[0], device=self._device)
 
 
 def _index(device: torch.device) -> int:
     if device.type != "cuda":
-        return 0
+        return -1
     return torch.cuda.current_device() if device.index is None else device.index
 
 
+class _Here:
+    """A context that changes nothing."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+_HERE = _Here()
+
+
 def _current(index: int) -> Any:
-    """Return a context in which Triton works on this GPU; -1 changes nothing."""
-    return torch.cuda.device(index if torch.cuda.is_available() else -1)
+    """Return a context in which this GPU is the current one, as Triton and graphs want it."""
+    if index < 0 or torch._C._cuda_getDevice() == index:
+        return _HERE
+    return torch.cuda.device(index)
