@@ -102,13 +102,15 @@ def test_scipys_words_for_limits() -> None:
         run(options={"max_evaluations": 100})
 
 
-def test_tol_is_the_tolerance_of_stagnation() -> None:
-    here = run(tol=1e-2, options={"maxfev": 10**5, "stagnation_window": 20})
-    there = mmes.minimize(
-        sphere, X0, 0.5, max_evaluations=10**5, seed=1,
-        stagnation_window=20, stagnation_tolerance=1e-2,
-    )  # fmt: skip
+def test_tol_is_the_tolerance_of_values() -> None:
+    here = run(tol=1e-3, options={"maxfev": 10**5})
+    there = mmes.minimize(sphere, X0, 0.5, max_evaluations=10**5, seed=1, ftol=1e-3)
     assert here.nfev == there.nfev < 10**5
+    assert here.status == mmes.StopReason.CONVERGED_F.status
+    assert here.success
+    assert here.fun < 1e-3
+    with pytest.raises(ValueError, match="tol and ftol mean the same"):
+        run(tol=1e-3, options={"ftol": 1e-3})
 
 
 def test_callback_with_a_copy_of_the_best_point() -> None:

@@ -389,3 +389,9 @@ def test_on_a_gpu() -> None:
     )
     assert np.isfinite(r.fun)
     assert {p.device.type for p in moved.parameters()} == {"cuda"}
+    assert "cuda" in r.kernel
+    assert r.x.device.type == "cuda"
+    assert r.x.dtype == torch.float32
+    np.testing.assert_allclose(
+        float((moved(here["x"]) - here["y"]).square().mean()), r.fun, rtol=1e-4
+    )

@@ -12,6 +12,7 @@ import pytest
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.manifolds import Sphere
 from mmes.strategies import STRATEGIES, AskTell, get_strategy
+from mmes.strategies.mmes import mirroring
 from mmes.tensors import hosted
 from mmes.testing import strategies as suite
 
@@ -244,14 +245,25 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
     launch = pytest.importorskip("mmes.kernels.triton_launch")
 
     def run() -> AskTell:
-        es = told(STRATEGIES[name](torch.ones(300, device=DEVICE), 0.5, seed=1), 40)
-        es.grow()  # another population, other draws
-        return told(es, 40)
+        es = STRATEGIES[name](torch.ones(300, device=DEVICE), 0.5, seed=1, bounds=(-5, 5))
+        draws = set()
+        for generation in range(240):
+            points = es.ask()
+            # Where the linear part decides there are more draws, where curvature does fewer.
+            linear = generation // 40 % 2 == 0
+            es.tell(points[:, 0] if linear else ((points - es.mean) ** 2).sum(1))
+            draws.add(mirroring.draws(es.parameters, es._search.state))
+            if generation == 100:
+                kept = points.clone(), points
+        assert len(draws) > 3 or name == "mmes"
+        assert torch.equal(*kept)
+        es.grow()  # another population
+        return told(es, 20)
 
     usual = run()
-    assert any(not isinstance(graph, int) for graph in usual.kernel._launch._recorded.values())
+    assert any(not isinstance(r, int) for r in usual.kernel._launch._recorded.values())
     monkeypatch.setattr(launch, "_USUAL", 10**9)
     direct = run()
-    assert all(isinstance(graph, int) for graph in direct.kernel._launch._recorded.values())
+    assert all(isinstance(r, int) for r in direct.kernel._launch._recorded.values())
     assert torch.equal(usual.mean, direct.mean)
     assert usual.sigma == direct.sigma

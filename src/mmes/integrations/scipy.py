@@ -70,8 +70,8 @@ def mmes_method(
         As in SciPy: a function with the one parameter `intermediate_result` gets an OptimizeResult
         with `x` and `fun`, any other a copy of the best point; StopIteration ends the run.
     tol : float, optional
-        Taken as `stagnation_tolerance`: the run ends when the mean relative improvement per
-        generation falls below it.
+        Taken as `ftol`: the run ends, with success, when the values of a generation, and the best
+        of each generation in a window, differ by no more than this.
     sigma0 : float, optional
         Start mutation strength; may be left out where the bounds are finite.
     **options
@@ -94,7 +94,7 @@ def mmes_method(
             "optimum is expected"
         )
     if tol is not None:
-        options = _with(options, "stagnation_tolerance", tol, "tol")
+        options = _with(options, "ftol", tol, "tol")
     for theirs, ours in _RENAMED.items():
         if theirs in options:
             value = options.pop(theirs)

@@ -351,9 +351,15 @@ def minimize_module(
     Returns
     -------
     Result
-        As of `mmes.minimize`; `x` is the vector of the parameters.
+        As of `mmes.minimize`; `x` is the vector of the parameters, a tensor where the module is on
+        a GPU: there the search takes place on it too.
     """
     flat = FlatParameters(module)
+    place = flat._parameters[0].device if device is None else torch.device(device)
+    if place.type == "cuda" and not options.keys() & {"device", "workers", "kernel"}:
+        # Candidates are made where they are evaluated.
+        wide = torch.float64 in {dtype or p.dtype for p in flat._parameters}
+        options |= {"device": str(place), "population_dtype": "float64" if wide else "float32"}
     objective = flat.objective(
         loss,
         chunk=chunk,

@@ -237,7 +237,7 @@ def _direction(rows, factors, place):
 @triton.jit
 def _mixed(z, directions, row, weight, at, inside, n):
     entries = tl.load(directions + row * n + at, mask=inside, other=0.0)
-    return z + weight * entries
+    return z + weight * entries.to(tl.float32)
 
 
 @triton.jit
@@ -367,7 +367,8 @@ def recombine(
     tl.store(path + at, moved, mask=inside)
     tl.store(mean + at, centre + step, mask=inside)
     if ARCHIVED:
-        tl.store(archive_row + at, moved.to(tl.float32), mask=inside)
+        entries = moved.to(tl.float32).to(archive_row.dtype.element_ty)
+        tl.store(archive_row + at, entries, mask=inside)
 
 
 @triton.jit

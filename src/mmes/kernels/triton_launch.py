@@ -36,6 +36,18 @@ class Launch(NamedTuple):
     warps: int = 4
 
 
+class _Recording:
+    """A CUDA graph, with the memory that it is about.
+
+    But for what its last kernel writes: that may be large, and its address belongs to the key.
+    """
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, launches: tuple[Launch, ...]):
+        self.graph = graph
+        *earlier, last = launches
+        self._held = [launch.tensors for launch in earlier], last.tensors[1:]
+
+
 class Launcher:
     """Keeps what Triton compiled, by what it was compiled for, and records work that comes again.
 
@@ -53,31 +65,34 @@ class Launcher:
     def __call__(self, *launches: Launch, key: Any = None) -> None:
         """Start kernels one after the other; those of a key are recorded for `replayed`.
 
-        The same key must stand for the same kernels, addresses and numbers, until `forget`.
+        The same key must stand for the same kernels, the same numbers and the same contents of
+        memory that is only read, until `forget`.
         """
         for launch in launches:
             self._start(launch)
         if key is None or not self._on_gpu:
             return
         times = self._recorded.pop(key, 0) + 1
-        self._recorded[key] = self._record(launches) if times == _USUAL else times
+        self._recorded[key] = (
+            _Recording(self._graph(launches), launches) if times == _USUAL else times
+        )
         if len(self._recorded) > _REMEMBERED:
             del self._recorded[next(iter(self._recorded))]
 
     def replayed(self, key: Any) -> bool:
         """Start the kernels of a key as one CUDA graph; false where they were not recorded."""
-        graph = self._recorded.get(key, 0)
-        if isinstance(graph, int):
+        recording = self._recorded.get(key, 0)
+        if isinstance(recording, int):
             return False
         with _current(self._index):
-            graph.replay()
+            recording.graph.replay()
         return True
 
     def forget(self) -> None:
-        """Drop what was recorded: memory has moved."""
+        """Drop what was recorded: it is about other memory."""
         self._recorded.clear()
 
-    def _record(self, launches: tuple[Launch, ...]) -> torch.cuda.CUDAGraph:
+    def _graph(self, launches: tuple[Launch, ...]) -> torch.cuda.CUDAGraph:
         """Return the graph of kernels that were compiled before; nothing runs meanwhile."""
         graph = torch.cuda.CUDAGraph()
         with _current(self._index), torch.cuda.stream(torch.cuda.Stream()):
