@@ -255,7 +255,7 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
             draws.add(mirroring.draws(es.parameters, es._search.state))
             if generation == 100:
                 kept = points.clone(), points
-        assert len(draws) > 3 or name == "mmes"
+        assert len(draws) > 1 or name == "mmes"
         assert torch.equal(*kept)
         es.grow()  # another population
         return told(es, 20)
