@@ -65,9 +65,7 @@ def small_ellipsoid(seeds: int, quick: bool) -> tuple[str, bool]:
     problem = get("ellipsoid", dimension=10)
     ends, spent, theirs = [], [], []
     for seed in range(1, seeds + 1):
-        r = mmes.minimize(
-            problem.batch, np.full(10, 3.0), 2.0, vectorized=True, seed=seed, strategy="auto"
-        )
+        r = mmes.minimize(problem.batch, np.full(10, 3.0), 2.0, vectorized=True, seed=seed)
         ends.append(r.fun)
         spent.append(r.nfev)
         options = {"seed": seed, "verbose": -9}
@@ -127,7 +125,7 @@ def questions(seeds: int, quick: bool) -> tuple[str, bool]:
         problem = get(name, dimension=n)
         for seed in range(1, seeds + 1):
             run = mmes.Run(
-                problem.batch, np.full(n, 3.0), 1.0, vectorized=True, seed=seed, strategy="auto",
+                problem.batch, np.full(n, 3.0), 1.0, vectorized=True, seed=seed,
                 max_evaluations=200 * n if quick else 3000 * n,
             )  # fmt: skip
             run.run()
@@ -145,7 +143,7 @@ def standing(seeds: int, quick: bool) -> tuple[str, bool]:
         for seed in range(1, 4 * seeds + 1):
             r = mmes.minimize(
                 get(name, dimension=n).batch, np.random.default_rng(seed).uniform(-5, 5, n), 3.0,
-                vectorized=True, seed=seed, strategy="auto", max_evaluations=budget, target=1e-8,
+                vectorized=True, seed=seed, max_evaluations=budget, target=1e-8,
             )  # fmt: skip
             runs += 1
             false += mmes.StopReason.STAGNATED in r.reasons

@@ -119,7 +119,7 @@ def ours(task: Task, seed: int, **options: Any) -> mmes.Result:
         max_evaluations=task.budget,
         vectorized=True,
         seed=seed,
-        **{"strategy": "auto", **options},
+        **options,
     )
 
 

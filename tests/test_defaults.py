@@ -67,7 +67,6 @@ def test_plateaus_are_left(n: int, budget: int, sigma0: float) -> None:
             lambda points: ((np.round(points) - 2) ** 2).sum(1),
             np.full(n, -2.0),
             sigma0,
-            strategy="auto",
             vectorized=True,
             seed=seed,
             target=0.0,
@@ -89,7 +88,7 @@ def test_a_small_ellipsoid_ends_soon_and_low() -> None:
     f = get("ellipsoid", dimension=10).batch
     spent = []
     for seed in range(3):
-        r = mmes.minimize(f, np.full(10, 3.0), 2.0, strategy="auto", vectorized=True, seed=seed)
+        r = mmes.minimize(f, np.full(10, 3.0), 2.0, vectorized=True, seed=seed)
         assert r.success
         assert r.fun < 1e-12
         spent.append(r.nfev)
@@ -103,7 +102,6 @@ def test_a_slow_valley_is_no_stagnation() -> None:
         get("rosenbrock", dimension=n).batch,
         np.random.default_rng(1).uniform(-5, 5, n),
         3.0,
-        strategy="auto",
         vectorized=True,
         seed=1,
         max_generations=2600,

@@ -39,7 +39,6 @@ def test_some_variables_on_a_wall(kind: str, n: int) -> None:
         bounds=(np.full(n, 0.0 if kind == "sum" else -1.0), 1.0),
         vectorized=True,
         seed=2,
-        strategy="auto",
         target=least + 1e-6,
         max_evaluations=(600 if kind == "weighted" else 200) * n,
     )

@@ -111,7 +111,7 @@ def sigma0() -> None:
                     [
                         mmes.minimize(
                             f.batch, np.full(n, 3.0), step, vectorized=True, seed=seed, target=1e-8,
-                            strategy="auto", max_evaluations=2e6,
+                            max_evaluations=2e6,
                         ).nfev
                         for seed in (1, 2, 3)
                     ]
@@ -149,7 +149,6 @@ def bounds() -> None:
             bounds_handling=handling,
             vectorized=True,
             seed=1,
-            strategy="auto",
             target=n + 1e-8,
             max_evaluations=40_000,
         )
@@ -185,7 +184,7 @@ def noise() -> None:
 
             r = mmes.minimize(
                 f, np.full(n, 3.0), 1.0, vectorized=True, seed=1, noise=word, callback=watch,
-                strategy="auto", max_evaluations=150_000,
+                max_evaluations=150_000,
             )  # fmt: skip
             print(title, word, r.nfev, float((r.x**2).sum()), r.reason.name)
             axis.semilogy(*trace, color=color, label=f'noise="{word}"', linewidth=1)
