@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -93,9 +92,14 @@ class Run:
             RunState.begun(settings) if state is None else RunState.restored(settings, state)
         )
         self._interrupts = Interrupts()
+        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
+        held = self._evaluator.polls
+        self._at_work = self._interrupts.guarded() if held else self._interrupts.interruptible()
         self._stop_requested = threading.Event()
         self._began = math.nan
         self._rows: int | None = None  # of the generation that has begun
+        # A signal handler of the user's own may raise anywhere; a state that is half changed must
+        # not be saved.
         self._settled = True
 
     @property
@@ -190,14 +194,15 @@ class Run:
         values = self._evaluate(points[:rows], es.generation, self._time_is_left)
         complete = values.size == points.shape[0]
         del points  # so that its memory can be used again
-        with self._unsettled():
-            es.tell(values, None if complete else np.arange(values.size))
-            state.partial = 0 if complete else values.size
-            if complete:
-                state.noise.observe(values, sigma, es.options.get("damping", 1.0))
-                state.record()
+        self._settled = False
+        es.tell(values, None if complete else np.arange(values.size))
+        state.partial = 0 if complete else values.size
         if complete:
-            with self._evaluator_at_work():
+            state.noise.observe(values, sigma, es.options.get("damping", 1.0))
+            state.record()
+        self._settled = True
+        if complete:
+            with self._at_work:
                 self._evaluator.told(values)
         self._warn_of_failures(values)
         if self._target_reached():
@@ -215,27 +220,24 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._evaluations_left()))
-            with self._evaluator_at_work():
+            with self._at_work:
                 self._evaluator.begin(es.generation, self._rows)
         return self._rows
 
     def _evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
+        check = self._interrupts.check
+
         def going() -> bool:
-            self._interrupts.check()
+            check()
             return keep_going()
 
-        with self._evaluator_at_work():
+        with self._at_work:
             return self._evaluator.evaluate(points, generation, going)
 
-    def _evaluator_at_work(self) -> contextlib.AbstractContextManager[None]:
-        # One that has locks or processes of its own must not be interrupted just anywhere.
-        held = self._evaluator.polls
-        return self._interrupts.guarded() if held else self._interrupts.interruptible()
-
     def _follow(self) -> None:
-        with self._evaluator_at_work():
+        with self._at_work:
             es = self._state.es
             if isinstance(es, AskTell) and not self.generations and not self._state.start:
                 room = self._evaluator.room()
@@ -257,8 +259,9 @@ class Run:
                 RestartWarning,
             )
             return False
-        with self._unsettled():
-            state.go_on_with(es)
+        self._settled = False
+        state.go_on_with(es)
+        self._settled = True
         self._follow()
         return True
 
@@ -279,8 +282,9 @@ class Run:
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return None if reason is None else StopReason.NOISY
         try:
-            with self._unsettled():
-                state.answer_noise()
+            self._settled = False
+            state.answer_noise()
+            self._settled = True
         except MemoryError:
             self._settled = True
             return StopReason.NOISY
@@ -354,7 +358,8 @@ class Run:
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        if not self._state.warned and np.isnan(values).any():
+        failed = self._state.es.failed_evaluations or self._state.partial
+        if failed and not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(
                 f"an evaluation gave NaN or failed (generation {self.generations}); failed "
@@ -452,11 +457,3 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
-
-    @contextlib.contextmanager
-    def _unsettled(self) -> Iterator[None]:
-        # A signal handler of the user's own may raise anywhere; a state that is half changed must
-        # not be saved.
-        self._settled = False
-        yield
-        self._settled = True

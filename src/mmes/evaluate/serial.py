@@ -32,18 +32,18 @@ class SerialEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        values = np.empty(points.shape[0])
-        for row, x in enumerate(points):
+        objective, catch, values = self._objective, self._catch, []
+        for x in points:
             if not keep_going():
-                return values[:row]
+                break
             try:
-                answer = answer_of(self._objective, x)
-            except self._catch:
+                answer = answer_of(objective, x)
+            except catch:
                 answer = np.nan
             except Exception as error:
-                raise located(error, x, row, generation) from error
-            values[row] = as_value(answer)
-        return values
+                raise located(error, x, len(values), generation) from error
+            values.append(as_value(answer))
+        return np.array(values)
 
     def close(self) -> None:
         """See `Evaluator.close`: nothing is held."""
