@@ -8,7 +8,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from mmes import checkpoint as files
 from mmes.evaluate.arguments import with_arguments
 from mmes.manifolds import Manifold
 from mmes.observe import Progress
@@ -231,6 +230,8 @@ def resumed_run(
     **changes: Any,
 ) -> Run:
     """Return what `resume` would run, not yet running; parameters are the same."""
+    from mmes import checkpoint as files
+
     entries, arrays = files.read(path)
     run = Run.from_state(entries | {"arrays": arrays}, fun, **changes)
     run.write_to(path if checkpoint is None else checkpoint, over=path)

@@ -16,7 +16,7 @@ k % 16. (Sixteen neighbouring blocks side by side are what SIMD hardware likes t
 
 from __future__ import annotations
 
-import secrets
+import os
 from enum import IntEnum
 
 import numpy as np
@@ -169,7 +169,7 @@ def child_seed(seed: int, index: int) -> int:
 
 def fresh_seed() -> int:
     """Return a seed from the operating system's entropy, for a run that was given none."""
-    return secrets.randbits(63)
+    return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 def _minus_log(raw: NDArray[np.uint32]) -> NDArray[np.float64]:

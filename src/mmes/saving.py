@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmes import checkpoint
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
 
 # Writing takes at most about this share of a run's time, however large the state is.
@@ -40,14 +39,22 @@ class Saver:
 
     def read(self) -> dict[str, Any] | None:
         """Return the state in the checkpoint that is there already, if there is one."""
-        if self.path is None or not checkpoint.exists(self.path):
+        if self.path is None:
+            return None
+        from mmes import checkpoint  # here: few runs need it, and zipfile is slow to import
+
+        if not checkpoint.exists(self.path):
             return None
         entries, arrays = checkpoint.read(self.path)
         return entries | {"arrays": arrays}
 
     def refuse_existing(self, over: str | os.PathLike[str] | None = None) -> None:
         """Raise CheckpointExists if there is a checkpoint already, unless it is the one `over`."""
-        if self.path is None or not checkpoint.exists(self.path):
+        if self.path is None:
+            return
+        from mmes import checkpoint
+
+        if not checkpoint.exists(self.path):
             return
         if over is None or self.path != Path(over).absolute():
             raise CheckpointExists(
@@ -75,6 +82,8 @@ class Saver:
         """Write the state now; return whether it is on disk."""
         if self.path is None:
             return False
+        from mmes import checkpoint
+
         began = time.monotonic()
         try:
             entries = state()
