@@ -105,6 +105,8 @@ class Victim:
 
     def _suffer(self, work: Callable[[Say], None], writing: int) -> None:
         try:
+            # A shell starts what runs in the background with SIGINT ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.close(self._reading)
             os.chdir(self._errors.parent)
             errors = os.open(self._errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
