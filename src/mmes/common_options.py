@@ -96,6 +96,7 @@ COMMON_OPTIONS = (
         "Threads of the native kernel; no result depends on it.",
         default_text="the variable MMES_THREADS; 1, or all cores for large generations",
         low=1,
+        high=4096,
     ),
     Option(
         "device",

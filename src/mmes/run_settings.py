@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mmes.common_options import with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.kernels import choose_kernel
+from mmes.kernels.choose import check_device_name
 from mmes.manifolds import Manifold, manifold_from
 from mmes.memory import in_words
 from mmes.options import validated
@@ -281,6 +282,8 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         if given.get("device", own.get("device")) is None:
             own.pop("population_dtype", None)
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
+        if own.get("device") is not None:
+            check_device_name(own["device"])  # before torch is loaded, which takes 300 MB
         place = {
             "x0": arrays.get("x0"),
             "sigma0": saved["sigma0"],

@@ -494,6 +494,21 @@ def test_row14_a_box_of_another_size_is_refused(tmp_path):
             mmes.resume(path, hostile.sphere, max_evaluations=400)
 
 
+@pytest.mark.parametrize("word", ["words", "\x1b[2J", "cuda:x", "x" * 100_000])
+def test_row14_a_device_that_there_cannot_be_is_refused_without_torch(tmp_path, monkeypatch, word):
+    """Found by the attack: torch was loaded for it, half a gigabyte."""
+    path = tmp_path / "run.mmes"
+    mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=60, checkpoint=path)
+    state, arrays = checkpoint.read(path)
+    state["options"]["device"] = word
+    rewrite(path, state, {name: np.array(array) for name, array in arrays.items()})
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(mmes.CheckpointCorrupt, match="device must be one of torch's") as caught:
+        mmes.resume(path, hostile.sphere, max_evaluations=90)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
 def rewrite(path, state, arrays):
     """Write a checkpoint without one before it."""
     checkpoint.write(path, state, arrays)

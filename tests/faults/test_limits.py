@@ -1,9 +1,11 @@
 """Promises about size, bad arguments and odd use: rows 20 to 23 and 27."""
 
+import contextlib
 import os
 import random
 import sys
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -191,6 +193,22 @@ def test_row21_numbers_that_cannot_be_computed_with_are_refused(x0, options, mes
     for strategy in STRATEGIES:
         with pytest.raises(ValueError, match=message):
             mmes.minimize(hostile.sphere, x0, strategy=strategy, **options)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_row21_every_number_of_an_option_is_refused_or_can_be_computed_with(strategy, monkeypatch):
+    """Found by the attack: count_offset=2**64 and c_c=1e-320 were errors of Python's own."""
+    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**30)
+    kind = STRATEGIES[strategy]
+    for option in kind.option_table():
+        for value in {int: (2**64, 2**31), float: (1e308, 2.0**64, 1e-320)}.get(option.kind, ()):
+            with contextlib.suppress(ValueError, MemoryError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                es = kind(np.ones(6), 0.5, **{"seed": 1, option.name: value})
+                for _ in range(3):
+                    points = es.ask()
+                    assert np.isfinite(points).all()
+                    es.tell([hostile.sphere(x) for x in points])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

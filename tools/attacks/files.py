@@ -133,7 +133,7 @@ def _one(original: Original, path: Path, kind: str, rng: random.Random) -> tuple
     except (CheckpointError, MemoryError):
         return None
     except BaseException as error:
-        return "other", f"{story}: {type(error).__name__}: {error}"
+        return "other", f"{story}: {type(error).__name__}: {str(error)[:300]}"
     if not np.isfinite(result.x).all():
         return "other", f"{story}: x is not finite"
     if kind == "bytes":

@@ -82,7 +82,8 @@ def _in_the_child(work: Callable[[], str], writing: int) -> None:
             answer, code = work(), 0
         except BaseException:
             answer = traceback.format_exc()
-        os.write(writing, answer.encode()[-60_000:])
+        with open(writing, "wb") as pipe:
+            pipe.write(answer.encode())
     finally:
         os._exit(code)
 

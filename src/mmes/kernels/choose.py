@@ -50,6 +50,21 @@ DEVICE_KERNELS: dict[str, Callable[[str, str | None], Kernel]] = {
 """What makes the kernel of each name, for a device and the precision of candidates."""
 
 
+_DEVICES = (
+    "cpu",
+    "cuda",
+    "hip",
+    "hpu",
+    "maia",
+    "mps",
+    "mtia",
+    "npu",
+    "privateuseone",
+    "xla",
+    "xpu",
+)
+
+
 def choose_kernel(
     name: str = "auto",
     threads: int | None = None,
@@ -106,6 +121,13 @@ def _from_environment() -> int | None:
             f"the environment variable MMES_THREADS must be an integer >= 1, not {word!r}"
         )
     return int(word)
+
+
+def check_device_name(name: str) -> None:
+    """Raise ValueError if torch has no device of that name; torch itself is not loaded for it."""
+    kind, _, number = name.partition(":")
+    if kind not in _DEVICES or (number and not (number.isdecimal() and len(number) < 5)):
+        raise ValueError(f"device must be one of torch's, such as 'cuda:1', not {name[:40]!r}")
 
 
 def _device_kernel(name: str, device: str, population_dtype: str | None) -> Kernel:

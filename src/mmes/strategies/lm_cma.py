@@ -98,7 +98,12 @@ _OPTIONS = (
         low_open=True,
     ),
     Option(
-        "count_offset", int, "See count_scale.", default_text="0 (published), 1 (fitted)", low=0
+        "count_offset",
+        int,
+        "See count_scale.",
+        default_text="0 (published), 1 (fitted)",
+        low=0,
+        high=10**9,
     ),
     Option(
         "target_success",

@@ -168,7 +168,7 @@ class Parameters:
             c_a=c_a,
             gamma=mixture.directed_share(c_a, archive_size),
             c_c=c_c,
-            spacing=value_or(options["spacing"], math.ceil(1 / c_c)),
+            spacing=value_or(options["spacing"], math.ceil(min(1 / c_c, 2.0**53))),
             c_s=options["c_s"],
             damping=options["damping"],
             significance=options["significance"],
