@@ -25,12 +25,12 @@ from attacks.sandbox import children_of, left_alive
 from attacks.tally import Tally
 
 ATTACKS: dict[str, tuple[Callable[[Tally, random.Random], None], float]] = {
-    "kills": (processes.kills, 0.2),
-    "signals": (processes.signals, 0.22),
-    "checkpoints": (files.checkpoints, 0.42),
+    "kills": (processes.kills, 0.17),
+    "signals": (processes.signals, 0.42),
+    "checkpoints": (files.checkpoints, 0.27),
     "files": (files.names, 0.04),
-    "objectives": (objectives.objectives, 0.07),
-    "numbers": (objectives.numbers, 0.05),
+    "objectives": (objectives.objectives, 0.06),
+    "numbers": (objectives.numbers, 0.04),
 }
 """Each attack with its share of the time."""
 

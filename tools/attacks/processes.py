@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,9 @@ WAYS: dict[str, Callable[[], Any]] = {
     "replicas": lambda: Local(2),
 }
 """Each way to evaluate, with what `workers=` gets."""
+
+SIGNALS = {"serial": 80, "workers": 20, "pool": 20, "threads": 80, "replicas": 20}
+"""Signals in a turn: where no process must start after each, there are more."""
 
 
 def run(way: str, **more: Any) -> None:
@@ -85,14 +88,14 @@ def runs_to_be_interrupted(way: str, say: Say) -> None:
             say("SIGTERM" if error.result is not None else "SIGTERM without a result")
 
 
-def neglected(tally: Tally, what: str) -> str:
-    """Return the way to evaluate that was attacked least."""
-    return min(WAYS, key=lambda way: tally.injected[f"{what}: {way}"])
+def neglected(tally: Tally, what: str, times: Mapping[str, int]) -> str:
+    """Return the way to evaluate that was attacked least, each so many times in a turn."""
+    return min(WAYS, key=lambda way: tally.injected[f"{what}: {way}"] / times[way])
 
 
 def kills(tally: Tally, rng: random.Random) -> None:
     """Kill a run, its workers and its fork server, again and again; then compare the bits."""
-    way = neglected(tally, "kills")
+    way = neglected(tally, "kills", dict.fromkeys(WAYS, 1))
     kind = f"kills: {way}"
     with tempfile.TemporaryDirectory() as name:
         folder, reached = Path(name), 0
@@ -138,12 +141,12 @@ def kills(tally: Tally, rng: random.Random) -> None:
 
 def signals(tally: Tally, rng: random.Random) -> None:
     """Interrupt one run after the other in the same process; none may be lost."""
-    way = neglected(tally, "signals")
+    way = neglected(tally, "signals", SIGNALS)
     kind = f"signals: {way}"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         victim = Victim(partial(runs_to_be_interrupted, way), folder)
-        for _ in range(20):
+        for _ in range(SIGNALS[way]):
             line = victim.line()
             if line != "begun":
                 tally.fail(kind, "hangs" if line is None else "other", f"{line}: {victim.end()}")
