@@ -3,9 +3,11 @@
 import contextlib
 import os
 import random
+import re
 import sys
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,8 +335,20 @@ def test_row27_without_the_native_kernel_the_reference_runs(monkeypatch):
 
 def test_every_row_has_a_test():
     """The table of the promises is complete: a test for each of its 35 rows, named after it."""
-    from pathlib import Path
-
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     missing = [row for row in range(1, 36) if f"def test_row{row:02d}_" not in text]
     assert missing == []
+
+
+def test_every_fault_of_the_first_version_has_a_test():
+    """The second table names tests that there are, for each of the 27 faults."""
+    tests = Path(__file__).parents[1]
+    page = (tests.parent / "docs" / "reliability.md").read_text()
+    table = page.split("## The faults of 0.1.0")[1].split("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| \d+ \|", line)]
+    assert [int(cells[0].strip("| ")) for cells in rows] == list(range(1, 28))
+    for _, _, named in rows:
+        found = re.findall(r"`(\S+)::(\w+)`", named)
+        assert found
+        for file, name in found:
+            assert f"def {name}(" in (tests / file).read_text(), name
