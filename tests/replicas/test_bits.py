@@ -8,6 +8,7 @@ from mmes.evaluate.remote import Task
 from mmes.replicas import Local
 
 from .helpers import (
+    Inside,
     Replicas,
     equal,
     never_quick,
@@ -117,6 +118,47 @@ def test_rows_asked_alone_are_the_rows():
         values = [rosenbrock(x) for x in points]
         one.tell(values)
         other.tell(values)
+
+
+@pytest.mark.parametrize("name", ["plain", "adaptive", "bounds", "lm-ma", "student", "smooth"])
+def test_values_may_be_told_where_not_all_candidates_were_asked_for(name):
+    """The parents that are missing are made then; the state is the same."""
+    options = {"smooth": {"bounds": (-1.0, 2.1)}}.get(name) or CASES.get(name, {})
+    options = {"seed": 5} | options
+    kind = mmes.strategies.STRATEGIES[options.pop("strategy", "mmes")]
+    one, other = (kind(np.linspace(1, 2, 30), 0.5, **options) for _ in range(2))
+    chosen = np.random.default_rng(1)
+    for _ in range(40):
+        points = one.ask()
+        for _ in range(chosen.integers(1, 3)):
+            rows = chosen.permutation(len(points))[: chosen.integers(0, len(points))]
+            assert other.ask(rows=rows).tobytes() == points[rows].tobytes()
+        for es in (one, other):
+            es.tell([rosenbrock(x) for x in points])
+        assert other.mean.tobytes() == one.mean.tobytes()
+        assert other.best_x.tobytes() == one.best_x.tobytes()
+    assert other.parents_suffice == (name in ("plain", "bounds", "student"))
+
+
+@pytest.mark.parametrize("name", ["plain", "bounds", "student", "restarts", "budget"])
+def test_parents_alone_give_the_serial_bits(name, monkeypatch):
+    """Long candidates that become no parents are made only where they are evaluated."""
+    monkeypatch.setattr("mmes.replicas.replica._LONG", 1)
+    made = []
+    kind = mmes.kernels.native.NativeKernel
+    sample = kind.sample
+
+    def counted(self, call):
+        made.append(len(call.population) * (call.population.shape[1] == 30))  # not those of probes
+        sample(self, call)
+
+    monkeypatch.setattr(kind, "sample", counted)
+    with_replicas = run(rosenbrock, workers=Replicas(3, Inside), **CASES[name])
+    by_all = sum(made)
+    made.clear()
+    equal(with_replicas, run(rosenbrock, **CASES[name]))
+    # The head makes all; each of three replicas a third, and the parents among the others.
+    assert by_all < (1 + 3 * 0.85) * sum(made)
 
 
 def test_a_search_that_grows_takes_its_replicas_along():

@@ -44,6 +44,10 @@ from mmes.evaluate.remote import Outcome, Task, sendable
 from mmes.replicas import digests
 from mmes.strategies import AskTell
 
+# Candidates as long as this are made only where they are needed: it saves 10 to 30 % of sampling.
+# Shorter ones are made faster all together, while the directions are in the caches.
+_LONG = 300_000
+
 Rows = tuple[tuple[int, int], ...]
 """Rows of a generation as (first, end) pairs."""
 
@@ -174,19 +178,33 @@ class Replica:
         """Return the candidates to be evaluated here, in parts that need no copying.
 
         Where evaluations take longer than sampling, the others, which may become parents, are
-        sampled meanwhile.
+        sampled meanwhile. Where they do not, a long candidate that becomes no parent is never
+        made elsewhere than where it is evaluated.
         """
         if self._sampled != es.generation:
             self._sampled = es.generation
-            if self._evaluation_seconds > self._sampling_seconds:
-                own = es.ask(rows=[row for one, end in rows for row in range(one, end)])
-                self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
-                self._sampling.start()
-                return [own]
+            meanwhile = self._evaluation_seconds > self._sampling_seconds
+            if meanwhile or self._parents_alone(es):
+                own = [row for one, end in rows for row in range(one, end)]
+                began = time.perf_counter()
+                points = es.ask(rows=own)
+                if meanwhile:
+                    self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
+                    self._sampling.start()
+                else:
+                    share = len(own) / es.population_size
+                    self._sampling_seconds = (time.perf_counter() - began) / share
+                return [points]
             self._sample(es)
         self._end_sampling()
+        if self._parents_alone(es):
+            return [es.ask(rows=[row for one, end in rows for row in range(one, end)])]
         points = es.ask()
         return [points[one:end] for one, end in rows]
+
+    @staticmethod
+    def _parents_alone(es: AskTell) -> bool:
+        return es.parents_suffice and es.dimension >= _LONG
 
     def _sample(self, es: AskTell) -> None:
         began = time.perf_counter()
@@ -213,8 +231,9 @@ class Replica:
         if told[es.generation - first :]:
             self._end_sampling()
         for values in told[es.generation - first :]:
-            if len(values) != 8 * len(es.ask()):
+            if len(values) != 8 * es.rows:
                 break  # the budget ended within the generation: the run is over
+            es.ask(rows=[])  # parents that are not here yet are made when all values are told
             es.tell(np.frombuffer(values))
             self._last = values
         return es

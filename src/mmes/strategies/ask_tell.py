@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
+from mmes.bookkeeping import OneAtATime, Pending, SomeRows, rebuilt, told
 from mmes.boxes import Clip, Start
 from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
@@ -144,6 +144,7 @@ class AskTell:
         )
         self._population: Handle = None  # as they are evaluated
         self._points: Handle = None  # as the search made them
+        self._some: SomeRows | None = None  # if not all were asked for
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
 
@@ -172,6 +173,17 @@ class AskTell:
     def rows(self) -> int:
         """Candidates of the present generation: the rows of what `ask` returns."""
         return self.population_size + self._extra_rows()
+
+    @property
+    def parents_suffice(self) -> bool:
+        """Whether an update needs no candidates of this generation but those that it selects."""
+        search = self._search
+        return (
+            getattr(search, "parents_suffice", False)
+            and self.manifold is None
+            and self._mapped is None
+            and not self._extra_rows()
+        )
 
     @property
     def mean(self) -> Vector:
@@ -212,19 +224,39 @@ class AskTell:
         ----------
         rows : array_like of int, optional
             Return these candidates alone. Where the generation has not been asked for yet, no
-            others are computed: one machine of many can begin with its share.
+            others are computed: one machine of many can begin with its share. When all values are
+            told, those of the others are computed that the update needs.
         """
         with self._alone:
             index = None if rows is None else np.asarray(rows, dtype=np.int64)
             alone = self._population is None and self._mapped is None and not self._extra_rows()
             if index is not None and alone:
-                points = self.kernel.population(index.size, self.dimension)
-                self._search.sample(points, self.generation, index)
-                return self._shown(points)
+                return self._shown(self._computed(index))
             if self._population is None:
                 self._draw()
             shown = self._shown(self._population)
             return shown if index is None else shown[index]
+
+    def _computed(self, rows: NDArray[np.int64]) -> Handle:
+        """Return these candidates; those that are not there yet are computed, and no others."""
+        kernel, search = self.kernel, self._search
+        some = self._some = self._some or SomeRows(self.population_size)
+        lacking = some.lacking(rows)
+        end = some.held + lacking.size
+        if some.memory is None or end > some.memory.shape[0]:
+            # Room for the parents too, if these rows are all.
+            former, size = some.memory, self.population_size
+            wanted = end + size // 2 if former is None and self.parents_suffice else end
+            some.memory = kernel.population(min(wanted, size), self._n)
+            if former is not None:
+                kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
+        if lacking.size:
+            fresh = kernel.part(some.memory, some.held, end)
+            search.sample(fresh, self.generation, lacking)
+            some.add(lacking)
+            if lacking.size == rows.size:
+                return fresh
+        return some.memory[some.places[rows]]
 
     def _draw(self) -> None:
         kernel, search, extra = self.kernel, self._search, self._extra_rows()
@@ -257,7 +289,7 @@ class AskTell:
             before. The state is unchanged.
         """
         with self._alone:
-            if self._population is None:
+            if self._population is None and self._some is None:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
@@ -316,7 +348,7 @@ class AskTell:
             If the larger population does not fit; the search stays as it is.
         """
         with self._alone:
-            if self._population is not None:
+            if self._population is not None or self._some is not None:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
             options = self.options | {
                 "population_size": 2 * self.population_size,
@@ -419,7 +451,8 @@ class AskTell:
 
     def __reduce__(self) -> tuple[Any, ...]:
         pending = None if self._pending is None else self._pending.told()
-        return rebuilt, (type(self), self.state(), self._population is not None, pending)
+        asked = self._population is not None or self._some is not None
+        return rebuilt, (type(self), self.state(), asked, pending)
 
     # Inner works
 
@@ -437,14 +470,24 @@ class AskTell:
         return self.kernel.shown(flat, (*flat.shape[:-1], *self._shape))
 
     def _forget(self) -> None:
-        self._population = self._points = self._pending = None
+        self._population = self._points = self._pending = self._some = None
 
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self._search.needs_start_value)
 
+    def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Compute what the update needs where some were asked for; return where it lies."""
+        if self._some is None or not self.parents_suffice:
+            self._draw()
+            return None
+        self._computed(self._search.parents(ranking))  # type: ignore[attr-defined]
+        self._population = self._points = self._some.memory
+        return self._some.places
+
     def _complete(self, values: Vector) -> None:
         extra, kernel, search = self._extra_rows(), self.kernel, self._search
         ranked, ranking = values, rank(values[extra:])
+        places = None if self._population is not None else self._parents_alone(ranking)
         best, worst = int(ranking[0]), int(ranking[-1])
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         if extra or not (math.isfinite(values[best]) and math.isfinite(values[worst])):
@@ -456,7 +499,8 @@ class AskTell:
         lowest, highest = float(ranked[best]), float(ranked[worst])
         if lowest < self._best_value:
             self._best_value = lowest
-            self._best_x = kernel.copy(kernel.row(self._population, best))
+            place = best if places is None else int(places[best])
+            self._best_x = kernel.copy(kernel.row(self._population, place))
         if extra:
             search.start(float(ranked[0]))
             ranked = ranked[extra:]
@@ -466,7 +510,8 @@ class AskTell:
             points, sigma = self._points, self.sigma
             if extra:
                 points = kernel.part(points, extra)
-            search.update(points, ranking, ranked, self.generation)
+            where = {} if places is None else {"places": places}
+            search.update(points, ranking, ranked, self.generation, **where)
             if _ties_decide(ranked, ranking):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))

@@ -70,8 +70,12 @@ class Generation:
         values: NDArray[np.float64],
         state: State,
         generation: int,
+        places: NDArray[np.int64] | None = None,
     ) -> None:
-        """Take the evaluated generation into the state; `ranking` lists the best first."""
+        """Take the evaluated generation into the state; `ranking` lists the best first.
+
+        Where the population holds the parents alone, `places` says where each candidate lies.
+        """
         p, kernel = self.parameters, self._kernel
         draws = mirroring.draws(p, state)
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
@@ -86,6 +90,8 @@ class Generation:
         # Archive: q_row = p.           One pass over memory does the three.
         # Beyond the paper, the worst may push the mean away, with signed weights; mu_eff follows.
         parents, weights, mu_eff = mirroring.selection(p, state, ranking)
+        if places is not None:
+            parents = places[parents]
         gain = math.sqrt(p.c_c * (2 - p.c_c) * mu_eff) / state.sigma
         newest = kernel.row(state.archive.vectors, row)
         kernel.recombine(

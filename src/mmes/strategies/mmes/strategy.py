@@ -13,6 +13,7 @@ from mmes.manifolds import Manifold
 from mmes.memory import in_words
 from mmes.strategies.archive import Archive
 from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 from mmes.strategies.mmes.state import State
@@ -113,11 +114,25 @@ class MMESSearch(Recorded[State]):
         """See `Search.sample`."""
         self._generation.sample(population, self.state, generation, rows)
 
+    @property
+    def parents_suffice(self) -> bool:
+        """Whether `update` needs the parents alone: scales are learnt from all draws."""
+        return self.parameters.c_d is None
+
+    def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the candidates that `update` needs, where those suffice."""
+        return mirroring.selection(self.parameters, self.state, ranking)[0]
+
     def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
+        self,
+        population: Handle,
+        ranking: NDArray[np.int64],
+        values: Vector,
+        generation: int,
+        places: NDArray[np.int64] | None = None,
     ) -> None:
-        """See `Search.update`."""
-        self._generation.update(population, ranking, values, self.state, generation)
+        """See `Search.update`; `places` says where in the population each candidate lies."""
+        self._generation.update(population, ranking, values, self.state, generation, places)
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`; states of version 0.1.0 are understood too."""
