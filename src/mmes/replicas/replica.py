@@ -87,6 +87,7 @@ class Replica:
         self._last = b""
         self._sampling: threading.Thread | None = None
         self._sampled = -1
+        self._apart = False
         self._sampling_seconds, self._evaluation_seconds = 0.0, 0.0
         self._coming: tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None = None
 
@@ -181,35 +182,35 @@ class Replica:
         sampled meanwhile. Where they do not, a long candidate that becomes no parent is never
         made elsewhere than where it is evaluated.
         """
+        own = [row for one, end in rows for row in range(one, end)]
         if self._sampled != es.generation:
             self._sampled = es.generation
             meanwhile = self._evaluation_seconds > self._sampling_seconds
-            if meanwhile or self._parents_alone(es):
-                own = [row for one, end in rows for row in range(one, end)]
-                began = time.perf_counter()
+            self._apart = es.parents_suffice and (meanwhile or es.dimension >= _LONG)
+            if meanwhile:
                 points = es.ask(rows=own)
-                if meanwhile:
-                    self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
-                    self._sampling.start()
-                else:
-                    share = len(own) / es.population_size
-                    self._sampling_seconds = (time.perf_counter() - began) / share
+                others = sorted(set(range(es.rows)) - set(own)) if self._apart else None
+                self._sampling = threading.Thread(
+                    target=self._sample, args=(es, others), daemon=True
+                )
+                self._sampling.start()
                 return [points]
-            self._sample(es)
+            if self._apart:
+                return [self._sample(es, own)]
+            self._sample(es, None)
         self._end_sampling()
-        if self._parents_alone(es):
-            return [es.ask(rows=[row for one, end in rows for row in range(one, end)])]
+        if self._apart:
+            return [es.ask(rows=own)]
         points = es.ask()
         return [points[one:end] for one, end in rows]
 
-    @staticmethod
-    def _parents_alone(es: AskTell) -> bool:
-        return es.parents_suffice and es.dimension >= _LONG
-
-    def _sample(self, es: AskTell) -> None:
+    def _sample(self, es: AskTell, rows: list[int] | None) -> NDArray[np.float64]:
+        """Return candidates, and note how long all of them take."""
         began = time.perf_counter()
-        es.ask()
-        self._sampling_seconds = time.perf_counter() - began
+        points = es.ask(rows=rows)
+        share = len(points) / es.rows
+        self._sampling_seconds = (time.perf_counter() - began) / max(share, 1 / es.rows)
+        return points
 
     def _end_sampling(self) -> None:
         if self._sampling is not None:

@@ -244,10 +244,10 @@ class AskTell:
         lacking = some.lacking(rows)
         end = some.held + lacking.size
         if some.memory is None or end > some.memory.shape[0]:
-            # Room for the parents too, if these rows are all.
+            # Room for all, where others may come: what is not used is not touched.
             former, size = some.memory, self.population_size
-            wanted = end + size // 2 if former is None and self.parents_suffice else end
-            some.memory = kernel.population(min(wanted, size), self._n)
+            whole = former is not None or self.parents_suffice
+            some.memory = kernel.population(size if whole else end, self._n)
             if former is not None:
                 kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
         if lacking.size:
