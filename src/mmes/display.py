@@ -80,6 +80,8 @@ class Display:
         self._began_with = progress.evaluations  # a resumed run does not begin at zero
         self._shown_at = time.monotonic()
         self._say(f"strategy: {progress.strategy}")
+        if progress.evaluator and not progress.final:
+            self._say(progress.evaluator)
         if sys.stderr.isatty() and not progress.final:
             try:
                 from rich.console import Console

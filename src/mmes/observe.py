@@ -109,6 +109,8 @@ class Progress:
         Whether this is the last call, at the end of the run.
     reason : StopReason or None
         In the last call: why the run ended.
+    evaluator : str
+        What is worth saying about who evaluates: how busy replicas can be.
     """
 
     evaluations: int
@@ -125,6 +127,7 @@ class Progress:
     _request_stop: Callable[[], None]
     final: bool = False
     reason: StopReason | None = None
+    evaluator: str = ""
 
     def scalars(self) -> dict[str, Any]:
         """Return the numbers by name, for loggers."""

@@ -349,6 +349,7 @@ class Run:
             _best_x=lambda: state.best_x,
             _mean=lambda: state.es.mean,
             _request_stop=self.request_stop,
+            evaluator=self._evaluator.words,
         )
 
     def _observe_end(self, result: Result) -> None:

@@ -5,6 +5,7 @@ import pickle
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
@@ -121,8 +122,9 @@ class Replicas:
         self.terms = Terms.checked("Replicas", count=count, **terms)
         self.crew = None
 
-    def evaluator(self, task, retries, lost, timeout):
-        self.crew = Crew(self.engine, self.terms, task, retries, lost, timeout, 1)
+    def evaluator(self, task, retries, lost, timeout, chunk_size=None):
+        terms = replace(self.terms, chunk_size=chunk_size)
+        self.crew = Crew(self.engine, terms, task, retries, lost, timeout, 1)
         return self.crew
 
 

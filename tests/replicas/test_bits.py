@@ -50,6 +50,22 @@ def test_failed_candidates_give_the_serial_bits():
     equal(run(now_and_then_nan, workers=Local(3)), alone)
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_chunks_of_a_chosen_size_give_the_serial_bits(vectorized):
+    crew = Replicas(2)
+    objective = rosenbrocks if vectorized else rosenbrock
+    options = {"vectorized": vectorized, "population_size": 10}
+    equal(run(objective, workers=crew, chunk_size=3, **options), run(objective, **options))
+    batches = [message for message, _ in crew.engine.sent if message == "work"]
+    assert len(batches) == 4 * 60 + 1  # 3 + 3 + 3 + 1 rows; one more is the start point
+
+
+def test_a_display_says_how_busy_the_crew_can_be(capsys):
+    run(workers=Local(3), population_size=10, max_generations=3, progress=True)
+    first = capsys.readouterr().err.splitlines()[1]  # after the strategy
+    assert first == "3 participants, 10 candidates: busy 83% of the time at most"
+
+
 def test_stealing_gives_the_serial_bits():
     crew = Replicas(3, steal="idle")
     equal(run(slow_for_some, workers=crew), run(rosenbrock))

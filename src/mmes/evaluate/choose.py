@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 import os
 from collections.abc import Callable, Mapping
@@ -65,12 +66,13 @@ def make_evaluator(
         return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
     make = getattr(workers, "evaluator", None)
     if callable(make):
-        if options["chunk_size"] is not None:
+        chunk = {} if options["chunk_size"] is None else {"chunk_size": options["chunk_size"]}
+        if chunk and "chunk_size" not in inspect.signature(make).parameters:
             raise ValueError(
                 f"chunk_size={options['chunk_size']} cannot be combined with {workers!r}, which "
                 "shares out the candidates itself"
             )
-        found = make(task, retries, lost, timeout)
+        found = make(task, retries, lost, timeout, **chunk)
         if not is_evaluator(found):
             raise TypeError(
                 f"workers.evaluator() must return an object with evaluate and close, not {found!r}"

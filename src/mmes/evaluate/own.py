@@ -25,7 +25,8 @@ class OwnEvaluator(Evaluator):
     Parameters
     ----------
     inner : object
-        Has `evaluate` and `close`; `retried`, `polls`, `follow`, `begin` and `told` may be there.
+        Has `evaluate` and `close`; `retried`, `polls`, `words`, `follow`, `begin` and `told` may be
+        there.
     """
 
     def __init__(self, inner: Any):
@@ -40,6 +41,11 @@ class OwnEvaluator(Evaluator):
     def polls(self) -> bool:  # type: ignore[override]
         """See `Evaluator.polls`."""
         return bool(getattr(self._inner, "polls", False))
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """See `Evaluator.words`."""
+        return str(getattr(self._inner, "words", ""))
 
     def room(self) -> tuple[int, str] | None:
         """See `Evaluator.room`."""

@@ -28,6 +28,9 @@ class Evaluator(Protocol):
     half started; otherwise they are raised wherever the evaluator is at that moment.
     """
 
+    words: str = ""
+    """What is worth saying about who evaluates, for the first line of a display."""
+
     def room(self) -> tuple[int, str] | None:
         """Return the bytes that an optimizer may take elsewhere, and where that is, if anywhere.
 

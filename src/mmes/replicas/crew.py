@@ -57,7 +57,7 @@ class Crew(Evaluator):
         timeout: float | None = None,
         threads: int | None = None,
     ):
-        self.retried = 0
+        self.retried, self.words = 0, ""
         self._terms, self._task = terms, task
         self._retries, self._lost = retries, lost
         self._timeout = math.inf if timeout is None else timeout
@@ -86,6 +86,11 @@ class Crew(Evaluator):
         self._round = None
         self._runs += 1
         self.roster.follow(Course(es, self._runs))
+        count, rows = len(self.roster.ready) + self._terms.head_evaluates, es.population_size
+        share = rows / (count * math.ceil(rows / count)) if count else 0.0
+        self.words = (
+            f"{count} participants, {rows} candidates: busy {share:.0%} of the time at most"
+        )
 
     def begin(self, generation: int, rows: int) -> None:
         """Send out the first shares of a generation, for which the head has yet to ask."""
@@ -139,7 +144,9 @@ class Crew(Evaluator):
         current = Round(generation, rows)
         parts = max(len(self.roster.ready) + self._terms.head_evaluates, 1)
         current.waiting.extend(
-            Cutting(parts, self._task.vectorized, self._seconds).batches(rows),
+            Cutting(parts, self._task.vectorized, self._seconds, self._terms.chunk_size).batches(
+                rows
+            ),
         )
         return current
 

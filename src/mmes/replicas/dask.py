@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from mmes.evaluate.remote import Task
@@ -47,11 +48,17 @@ class Dask:
         self.terms = Terms.checked("Dask", count=count, **terms)
 
     def evaluator(
-        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+        self,
+        task: Task,
+        retries: int = 3,
+        lost: str = "raise",
+        timeout: float | None = None,
+        chunk_size: int | None = None,
     ) -> Crew:
         """Return the crew that evaluates a task."""
+        terms = replace(self.terms, chunk_size=chunk_size)
         engine = DaskEngine(self.client, self.terms.count)
-        return Crew(engine, self.terms, task, retries, lost, timeout)
+        return Crew(engine, terms, task, retries, lost, timeout)
 
 
 class _Actor:

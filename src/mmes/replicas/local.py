@@ -12,6 +12,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Collection
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -43,12 +44,18 @@ class Local:
         self.terms = Terms.checked("Local", count=count, **terms)
 
     def evaluator(
-        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+        self,
+        task: Task,
+        retries: int = 3,
+        lost: str = "raise",
+        timeout: float | None = None,
+        chunk_size: int | None = None,
     ) -> Crew:
         """Return the crew that evaluates a task."""
+        terms = replace(self.terms, chunk_size=chunk_size)
         count = self.terms.count or usable_cores()
         threads = max(usable_cores() // (count + 1), 1)
-        return Crew(LocalEngine(count), self.terms, task, retries, lost, timeout, threads)
+        return Crew(LocalEngine(count), terms, task, retries, lost, timeout, threads)
 
 
 class _Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mmes.evaluate.remote import Task
@@ -66,11 +67,17 @@ class Ray:
         _imported()
 
     def evaluator(
-        self, task: Task, retries: int = 3, lost: str = "raise", timeout: float | None = None
+        self,
+        task: Task,
+        retries: int = 3,
+        lost: str = "raise",
+        timeout: float | None = None,
+        chunk_size: int | None = None,
     ) -> Crew:
         """Return the crew that evaluates a task."""
+        terms = replace(self.terms, chunk_size=chunk_size)
         engine = RayEngine(self.terms.count, self.options, self.address)
-        return Crew(engine, self.terms, task, retries, lost, timeout)
+        return Crew(engine, terms, task, retries, lost, timeout)
 
 
 class RayEngine:

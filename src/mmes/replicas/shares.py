@@ -31,11 +31,14 @@ class Cutting:
         Whether a batch is one call of the objective.
     seconds : float
         Time of one evaluation; infinite if it is not known.
+    chunk_size : int or None
+        Rows of a batch, if somebody has said so.
     """
 
     parts: int
     vectorized: bool
     seconds: float
+    chunk_size: int | None = None
 
     def batches(self, rows: int) -> list[Batch]:
         """Return the rows in batches: equal shares, or half of them so and the rest in parts.
@@ -44,6 +47,11 @@ class Cutting:
         candidate and its mirror image, half a generation later, stay together where they can: they
         share their random numbers.
         """
+        if self.chunk_size is not None:
+            return [
+                tuple(range(first, min(first + self.chunk_size, rows)))
+                for first in range(0, rows, self.chunk_size)
+            ]
         half = -(-rows // 2)
         pairs = [(row, row + half) if row + half < rows else (row,) for row in range(half)]
         if self.vectorized or rows < 4 * self.parts:
