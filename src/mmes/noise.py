@@ -91,7 +91,7 @@ class NoiseWatch:
             return
         self.width = ordered[3 * size // 4] - ordered[size // 4]
         self.recent = [*self.recent[1 - _SMOOTHED :], ordered[size // 2]]
-        self.patience = int(max(_PATIENCE, _PATIENCE_DAMPING * damping))
+        self.patience = int(min(max(_PATIENCE, _PATIENCE_DAMPING * damping), 2.0**53))
         self.since += 1
         self.sigmas.append(sigma)
         if len(self.sigmas) > 2 * _LATELY * self.patience:  # now and then is enough
