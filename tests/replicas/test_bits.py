@@ -57,7 +57,7 @@ def test_chunks_of_a_chosen_size_give_the_serial_bits(vectorized):
     options = {"vectorized": vectorized, "population_size": 10}
     equal(run(objective, workers=crew, chunk_size=3, **options), run(objective, **options))
     batches = [message for message, _ in crew.engine.sent if message == "work"]
-    assert len(batches) == 4 * 60 + 1  # 3 + 3 + 3 + 1 rows; one more is the start point
+    assert len(batches) == 4 * 60  # 3 + 3 + 3 + 1 rows
 
 
 def test_a_display_says_how_busy_the_crew_can_be(capsys):

@@ -88,9 +88,7 @@ class Crew(Evaluator):
         self.roster.follow(Course(es, self._runs))
         count, rows = len(self.roster.ready) + self._terms.head_evaluates, es.population_size
         share = rows / (count * math.ceil(rows / count)) if count else 0.0
-        self.words = (
-            f"{count} participants, {rows} candidates: busy {share:.0%} of the time at most"
-        )
+        self.words = f"{count} participants, {rows} candidates: busy {share:.0%} at most"
 
     def begin(self, generation: int, rows: int) -> None:
         """Send out the first shares of a generation, for which the head has yet to ask."""
