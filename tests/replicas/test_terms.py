@@ -1,6 +1,8 @@
 """What is not allowed is answered by a sentence."""
 
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +62,11 @@ def test_every_row_is_dealt_once(rows, parts, seconds):
 def test_mirror_images_stay_together():
     for batch in Cutting(3, False, 10.0).batches(40):
         assert {(row + 20) % 40 for row in batch} == set(batch)
+
+
+def test_the_tests_that_the_page_names_are_there():
+    tests = Path(__file__).parents[1]
+    named = re.findall(r"`(\S+)::(\w+)`", (tests.parent / "docs" / "replicas.md").read_text())
+    assert len(named) >= 15
+    for file, name in named:
+        assert f"def {name}(" in (tests / file).read_text(), name
