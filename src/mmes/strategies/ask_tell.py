@@ -477,6 +477,8 @@ class AskTell:
 
     def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Compute what the update needs where some were asked for; return where it lies."""
+        if self._population is not None:
+            return None
         if self._some is None or not self.parents_suffice:
             self._draw()
             return None
@@ -487,7 +489,7 @@ class AskTell:
     def _complete(self, values: Vector) -> None:
         extra, kernel, search = self._extra_rows(), self.kernel, self._search
         ranked, ranking = values, rank(values[extra:])
-        places = None if self._population is not None else self._parents_alone(ranking)
+        places = self._parents_alone(ranking)
         best, worst = int(ranking[0]), int(ranking[-1])
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         if extra or not (math.isfinite(values[best]) and math.isfinite(values[worst])):
