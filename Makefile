@@ -10,10 +10,14 @@ PACKAGES := $(shell find src -name __init__.py)
 
 # The packages that adapters need, for their tests and the documentation; not for `make demo` and `make test`.
 # PyTorch by its version: the tests need no GPU, and the newest build may bring gigabytes for one.
+# Triton for its interpreter, in which the GPU's kernels are tested.
 EXTRAS := torch jax optuna coco ray docs
-TORCH ?= torch==2.13.0
+TORCH ?= torch==2.13.0 'triton==3.7.1; sys_platform == "linux"'
 
-.PHONY: install demo test test-all test-extras attack lint docs docs-test lock bench reproduce clean
+# Kernels and strategies whose vectors live on a device; without a GPU on the CPU.
+GPU_TESTS := tests/kernels/test_device_kernels.py tests/strategies/test_devices.py tests/test_devices.py
+
+.PHONY: install demo test test-all test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -45,9 +49,10 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow"
 
-# Adapters with the real packages, replicas, and every code block of the documentation.
+# Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
-	$(BIN)/python -m pytest -m "not slow" tests/integrations $(wildcard tests/replicas) tests/test_docs.py tests/test_code_of_docs.py
+	$(BIN)/python -m pytest -m "not slow" tests/integrations $(GPU_TESTS) tests/replicas \
+		tests/test_docs.py tests/test_code_of_docs.py
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
@@ -58,7 +63,6 @@ attack: $(VENV)/.installed
 	$(BIN)/python tools/attack.py --seconds 600
 
 # On a machine with a GPU and torch: the same tests, with the Triton kernels compiled.
-GPU_TESTS := tests/kernels/test_device_kernels.py tests/strategies/test_devices.py tests/test_devices.py
 test-gpu:
 	PYTHONPATH=src $(GPU_PYTHON) -m pytest -q -m "not slow" -W ignore::mmes.errors.KernelWarning $(GPU_TESTS)
 

@@ -158,8 +158,8 @@ class Halved(Box):
 
 
 @pytest.mark.parametrize("treatment", [*BOXES.values(), Halved], ids=lambda box: box.name)
-def test_points_are_mapped_as_on_the_host(kernel: Any, treatment: type[Box]) -> None:
-    n = 400
+@pytest.mark.parametrize("n", [1, 400])
+def test_points_are_mapped_as_on_the_host(kernel: Any, treatment: type[Box], n: int) -> None:
     box = make_box(treatment, n)
     points = np.random.default_rng(1).standard_normal((5, n)) * [[0.1], [1], [3], [100], [1e6]]
     points[0, : n // 2] = np.linspace(-0.4, 1.2, n // 2)

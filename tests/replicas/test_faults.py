@@ -19,6 +19,7 @@ from mmes.testing import hostile
 from .helpers import Inside, Replicas, counted, equal, rosenbrock, run
 
 
+@pytest.mark.timeout(600)
 def test_fifty_kills_in_500_generations_change_nothing():
     crew = Replicas(2)
     dice = random.Random(1)

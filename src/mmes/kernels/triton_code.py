@@ -162,15 +162,16 @@ def _boxed(x, box, at, inside, n, BOX: tl.constexpr):
 
     `box` holds rows of length n: lower, upper, knee, and the outermost candidates.
     """
-    lowest = tl.load(box + 3 * n.to(tl.int64) + at, mask=inside)
-    highest = tl.load(box + 4 * n.to(tl.int64) + at, mask=inside)
+    width = at * 0 + n  # as wide as a coordinate's place; n = 1 is a constant for Triton
+    lowest = tl.load(box + 3 * width + at, mask=inside)
+    highest = tl.load(box + 4 * width + at, mask=inside)
     if BOX != _CLIP:
         lower = tl.load(box + at, mask=inside)
-        upper = tl.load(box + n.to(tl.int64) + at, mask=inside)
+        upper = tl.load(box + width + at, mask=inside)
         if BOX == _REFLECT:
             x = tl.where((x >= lower) & (x <= upper), x, _fold(x, lower, upper))
         else:
-            a = tl.load(box + 2 * n.to(tl.int64) + at, mask=inside)
+            a = tl.load(box + 2 * width + at, mask=inside)
             y = _fold(x, lower - a, upper + a)
             quarter = tl.where(a > 0, 0.25 / tl.where(a > 0, a, 1.0), 0.0)
             from_lower = y - (lower - a)
