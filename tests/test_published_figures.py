@@ -24,7 +24,8 @@ def median_evaluations(name: str, seeds: int, **options) -> float:
         rotation = {"seed": seed} if name.startswith("rotated") else {}
         problem = problems.get(name, dimension=N, **rotation)
         x0 = np.random.default_rng(seed).uniform(-5, 5, N)
-        settings = {"vectorized": True, "target": 1e-8, "max_evaluations": 6e7} | options
+        settings = {"strategy": "mmes", "vectorized": True, "target": 1e-8}
+        settings |= {"max_evaluations": 6e7} | options
         result = mmes.minimize(problem, x0, 3.0, seed=seed, **settings)
         assert result.success, result
         counts.append(result.nfev)

@@ -231,14 +231,19 @@ class AskTell:
             index = None if rows is None else np.asarray(rows, dtype=np.int64)
             alone = self._population is None and self._mapped is None and not self._extra_rows()
             if index is not None and alone:
-                return self._shown(self._computed(index))
+                some = self._compute(index)
+                places = some.places[index]
+                first = int(places[0]) if places.size else 0
+                if np.array_equal(places, np.arange(first, first + places.size)):
+                    return self._shown(self.kernel.part(some.memory, first, first + places.size))
+                return self._shown(some.memory[places])
             if self._population is None:
                 self._draw()
             shown = self._shown(self._population)
             return shown if index is None else shown[index]
 
-    def _computed(self, rows: NDArray[np.int64]) -> Handle:
-        """Return these candidates; those that are not there yet are computed, and no others."""
+    def _compute(self, rows: NDArray[np.int64]) -> SomeRows:
+        """Compute those of these candidates that are not there yet, and no others."""
         kernel, search = self.kernel, self._search
         some = self._some = self._some or SomeRows(self.population_size)
         lacking = some.lacking(rows)
@@ -251,12 +256,9 @@ class AskTell:
             if former is not None:
                 kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
         if lacking.size:
-            fresh = kernel.part(some.memory, some.held, end)
-            search.sample(fresh, self.generation, lacking)
+            search.sample(kernel.part(some.memory, some.held, end), self.generation, lacking)
             some.add(lacking)
-            if lacking.size == rows.size:
-                return fresh
-        return some.memory[some.places[rows]]
+        return some
 
     def _draw(self) -> None:
         kernel, search, extra = self.kernel, self._search, self._extra_rows()
@@ -482,9 +484,9 @@ class AskTell:
         if self._some is None or not self.parents_suffice:
             self._draw()
             return None
-        self._computed(self._search.parents(ranking))  # type: ignore[attr-defined]
-        self._population = self._points = self._some.memory
-        return self._some.places
+        some = self._compute(self._search.parents(ranking))  # type: ignore[attr-defined]
+        self._population = self._points = some.memory
+        return some.places
 
     def _complete(self, values: Vector) -> None:
         extra, kernel, search = self._extra_rows(), self.kernel, self._search
