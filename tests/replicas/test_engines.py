@@ -90,6 +90,7 @@ def test_ray_actors_are_killed_and_nothing_changes(ray, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # an actor starts in a second, on a busy machine in ten
 def test_fifty_ray_actors_are_killed_in_500_generations(ray, tmp_path):
     options = {"max_generations": 500, "n": 20, "stagnation_window": "off"}
     objective = Pids(tmp_path, range(5, 500, 10))
