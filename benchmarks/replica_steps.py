@@ -7,7 +7,8 @@ evaluations take longer than sampling, a replica begins with its own rows and sa
 meanwhile; (c) long candidates that become no parents are made only where they are evaluated. Two
 replicas in processes of this machine; evaluations of nothing but f = x @ x, and of 10 ms of sleep
 more. Medians of all turns: wall time of a generation, and processor time of a replica, which other
-work on the machine does not change.
+work on the machine changes less. Then (c) alone: processor time of ask and tell where all candidates
+are made, and where a share of 1/K of them and the parents are.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from mmes.evaluate.remote import Task
 from mmes.replicas import Local, replica
 from mmes.replicas.crew import Crew
 from mmes.replicas.local import LocalEngine
+from mmes.replicas.shares import Cutting
 
 WAYS = ("all", "without (a)", "without (b) and (c)", "without (c)")
 LARGEST_ARCHIVE = 200
@@ -110,6 +112,22 @@ def measured(way, n, seconds, count):
         crew.close()
 
 
+def alone(n, parts, count):
+    """Return processor seconds of ask and tell per generation, of one of so many participants."""
+    archive = min(LARGEST_ARCHIVE, 2 * math.ceil(math.sqrt(n)))
+    es = mmes.MMES(np.ones(n), 1.0, seed=1, archive_size=archive, threads=1)
+    dice = np.random.default_rng(1)
+    own = None if parts == 1 else Cutting(parts, False, 0.0).batches(es.population_size)[0]
+    spent = []
+    for _ in range(count + 2):
+        values = dice.standard_normal(es.rows)
+        began = time.process_time()
+        es.ask(rows=own)
+        es.tell(values)
+        spent.append(time.process_time() - began)
+    return statistics.median(spent[2:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dims", nargs="*", type=float, default=[1e5, 1e6])
@@ -131,6 +149,17 @@ def main():
                 for rows in ([result[:2] for result in found[way]] for way in WAYS)
             ]
             print(f"| {n:.0e} | {seconds * 1e3:g} ms | {' | '.join(cells)} |", flush=True)
+    shares = (1, 2, 4, 16)
+    print(
+        f"\n| n | all | {' | '.join(f'1/{k} and parents' for k in shares[1:])} |\n{'| --- ' * 5}|"
+    )
+    for n in map(int, arguments.dims):
+        found = {k: [] for k in shares}
+        for _ in range(arguments.turns):
+            for k in shares:
+                found[k].append(alone(n, k, arguments.generations))
+        cells = [f"{1e3 * statistics.median(found[k]):.3g} ms" for k in shares]
+        print(f"| {n:.0e} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
