@@ -7,8 +7,8 @@ evaluations take longer than sampling, a replica begins with its own rows and sa
 meanwhile; (c) long candidates that become no parents are made only where they are evaluated. Two
 replicas in processes of this machine; evaluations of nothing but f = x @ x, and of 10 ms of sleep
 more. Medians of all turns: wall time of a generation, and processor time of a replica, which other
-work on the machine changes less. Then (c) alone: processor time of ask and tell where all candidates
-are made, and where a share of 1/K of them and the parents are.
+work on the machine changes less. Then (c) alone: processor time of ask and tell where all
+candidates are made, and where a share of 1/K of them and the parents are.
 """
 
 from __future__ import annotations
