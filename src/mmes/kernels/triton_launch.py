@@ -57,8 +57,8 @@ class Launcher:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._on_gpu = device.type == "cuda"
         self._index = _index(device)
+        self._records = device.type == "cuda"
         self._compiled: dict[Any, Any] = {}
         self._recorded: dict[Any, Any] = {}
 
@@ -70,12 +70,10 @@ class Launcher:
         """
         for launch in launches:
             self._start(launch)
-        if key is None or not self._on_gpu:
+        if key is None or not self._records:
             return
         times = self._recorded.pop(key, 0) + 1
-        self._recorded[key] = (
-            _Recording(self._graph(launches), launches) if times == _USUAL else times
-        )
+        self._recorded[key] = self._recording(launches) if times == _USUAL else times
         if len(self._recorded) > _REMEMBERED:
             del self._recorded[next(iter(self._recorded))]
 
@@ -92,16 +90,20 @@ class Launcher:
         """Drop what was recorded: it is about other memory."""
         self._recorded.clear()
 
-    def _graph(self, launches: tuple[Launch, ...]) -> torch.cuda.CUDAGraph:
-        """Return the graph of kernels that were compiled before; nothing runs meanwhile."""
+    def _recording(self, launches: tuple[Launch, ...]) -> _Recording | int:
+        """Record kernels that were compiled before; nothing runs meanwhile."""
         graph = torch.cuda.CUDAGraph()
         with _current(self._index), torch.cuda.stream(torch.cuda.Stream()):
-            # Other threads may use the GPU as they like.
-            graph.capture_begin(capture_error_mode="thread_local")
-            for launch in launches:
-                self._start(launch)
-            graph.capture_end()
-        return graph
+            try:
+                # Other threads may use the GPU as they like.
+                graph.capture_begin(capture_error_mode="thread_local")
+                for launch in launches:
+                    self._start(launch)
+                graph.capture_end()
+            except RuntimeError:  # a driver or a tool under which there are no graphs
+                self._records = False
+                return 0
+        return _Recording(graph, launches)
 
     def _start(self, launch: Launch) -> None:
         pointers = [tensor.data_ptr() for tensor in launch.tensors]
