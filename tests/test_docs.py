@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import mmes
 from mmes.stopping import StopReason
+from mmes.strategies import STRATEGIES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,6 +39,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (ROOT / "examples" / f"{target}.py").exists(), target
         elif not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_the_reference_names_all_that_is_public() -> None:
+    page = (ROOT / "docs" / "api.md").read_text().split()
+    names = {*mmes.__all__, *mmes.replicas.__all__} - {"__version__", "replicas"}
+    names |= {strategy.__name__ for strategy in STRATEGIES.values()}
+    assert names - set(page) == set()
 
 
 def test_the_example_of_the_readme_runs() -> None:
