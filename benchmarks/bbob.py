@@ -7,6 +7,9 @@
 0.3 of the box, no bounds, as `mmes coco` runs it. Targets are 51 from f_opt + 1e2 to f_opt + 1e-8;
 the area is the mean, over the evaluations on a logarithmic scale from n to the budget, of the share
 of targets reached. Needs the extra `coco`. A run that is in the file is not repeated.
+
+N.B. COCO's proposal is the centre of the box, which MMES and SDA-ES evaluate and the others do not;
+on f19 it is better than all that anyone finds (--leave-out 19).
 """
 # pyright: reportMissingImports=false
 
@@ -109,9 +112,9 @@ def stored() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def table() -> str:
+def table(left_out: list[str]) -> str:
     """Return the table in Markdown: over what every strategy was run on."""
-    rows = stored()
+    rows = [row for row in stored() if row["function"] not in left_out]
     cells = {(r["function"], r["strategy"], r["seed"]): r for r in rows}
     shared = {
         (f, seed)
@@ -144,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--strategy", action="append", choices=STRATEGIES)
     parser.add_argument("--table", action="store_true", help="make no runs")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="FUNCTION")
     arguments = parser.parse_args()
     if not arguments.table:
         done = {(r["function"], r["strategy"], r["seed"]) for r in stored()}
@@ -160,7 +164,7 @@ def main() -> None:
                         if new:
                             writer.writeheader()
                         writer.writerow(line)
-    print(table())
+    print(table(arguments.leave_out))
 
 
 if __name__ == "__main__":

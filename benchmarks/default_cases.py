@@ -244,9 +244,9 @@ def tuning() -> Iterator[Case]:
     """A support vector classifier in two variables, 200 evaluations, and eight seeds."""
     yield Case(
         "tuning",
-        "SVC: log C, log gamma, 200 evaluations (1 - accuracy)",
+        "SVC: log C, log gamma, 200 evaluations (error)",
         svc,
-        0.02,
+        0.03,  # a grid finds 0.023
         by="value",
         every=True,
         few=8,
@@ -254,18 +254,23 @@ def tuning() -> Iterator[Case]:
 
 
 def svc(seed: int) -> Task:
-    """Return 1 - accuracy by five-fold cross validation on the irises, from a flat place."""
-    from sklearn.datasets import load_iris
-    from sklearn.model_selection import cross_val_score
+    """Return the error of a classifier of digits on held-out ones, from log C = log gamma = 0.
+
+    There, and far around, it calls every digit the same.
+    """
+    from sklearn.datasets import load_digits
     from sklearn.svm import SVC
 
-    data = load_iris(return_X_y=True)
+    images, labels = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(labels))
+    learn, judge = order[:300], order[300:900]
 
     def one(x: Vector) -> float:
         c, gamma = 10.0 ** np.clip(x, -9, 9)
-        return 1 - float(np.mean(cross_val_score(SVC(C=c, gamma=gamma), *data, cv=5)))
+        made = SVC(C=c, gamma=gamma).fit(images[learn], labels[learn])
+        return 1 - float(made.score(images[judge], labels[judge]))
 
-    return Task(lambda p: np.array([one(x) for x in p]), np.array([-3.0, 3.0]), 2.0, 200)
+    return Task(lambda p: np.array([one(x) for x in p]), np.zeros(2), 1.0, 200)
 
 
 CASES: tuple[Callable[[], Iterator[Case]], ...] = (
