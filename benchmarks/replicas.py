@@ -205,15 +205,19 @@ def inside(arguments):
     run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
     build_network(arguments.rates[0])
     folder = tempfile.mkdtemp(prefix="mmes-ray-")
-    environment = os.environ | {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        "RAY_DISABLE_IMPORT_WARNING": "1",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        # Ray lets its workers give way to everyone else, which would compare the load of the day.
-        "RAY_worker_niceness": "0",
-        "PYTHONWARNINGS": "ignore",
-    }
+    environment = (
+        os.environ
+        | {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_DISABLE_IMPORT_WARNING": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_NUM_REDIS_GET_RETRIES": "120",  # seconds to start, on a busy machine
+            # Ray lets its workers give way to everyone else, which would compare the load of the day.
+            "RAY_worker_niceness": "0",
+            "PYTHONWARNINGS": "ignore",
+        }
+    )
     beside = Path(sys.executable).parent
     ray, dask = (
         shutil.which(tool, path=f"{beside}:{os.environ['PATH']}") for tool in ("ray", "dask")
@@ -228,7 +232,11 @@ def inside(arguments):
                 place = [f"--address={HEAD}:6379", "--resources", '{"far": 1}']
             store = "--object-store-memory=800000000"
             node = [f"--node-ip-address={address}", "--num-cpus=1", store, "--disable-usage-stats"]
-            run(*here, sys.executable, ray, "start", *place, *node, **quiet)
+            with open(f"{folder}-log", "w") as log:
+                command = [*here, sys.executable, ray, "start", *place, *node]
+                done = subprocess.run(command, env=environment, stdout=log, stderr=log)
+            if done.returncode:
+                raise SystemExit(f"Ray does not start:\n{Path(log.name).read_text()[-3000:]}")
             command = ["worker", f"tcp://{HEAD}:8786", "--host", address, "--nthreads", "1"]
             if not number:
                 command = ["scheduler", "--host", HEAD, "--port", "8786", "--no-dashboard"]
@@ -247,6 +255,7 @@ def inside(arguments):
         with contextlib.suppress(Exception):
             run(sys.executable, ray, "stop", "--force", **quiet)
         shutil.rmtree(folder, ignore_errors=True)
+        Path(f"{folder}-log").unlink(missing_ok=True)
 
 
 def on_three_machines(arguments, rate):
