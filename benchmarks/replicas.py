@@ -205,19 +205,16 @@ def inside(arguments):
     run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
     build_network(arguments.rates[0])
     folder = tempfile.mkdtemp(prefix="mmes-ray-")
-    environment = (
-        os.environ
-        | {
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": secrets.token_hex(32),
-            "RAY_DISABLE_IMPORT_WARNING": "1",
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_NUM_REDIS_GET_RETRIES": "120",  # seconds to start, on a busy machine
-            # Ray lets its workers give way to everyone else, which would compare the load of the day.
-            "RAY_worker_niceness": "0",
-            "PYTHONWARNINGS": "ignore",
-        }
-    )
+    environment = os.environ | {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_DISABLE_IMPORT_WARNING": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_NUM_REDIS_GET_RETRIES": "120",  # seconds to start, on a busy machine
+        # Ray lets its workers give way to everyone else, which would compare the load of the day.
+        "RAY_worker_niceness": "0",
+        "PYTHONWARNINGS": "ignore",
+    }
     beside = Path(sys.executable).parent
     ray, dask = (
         shutil.which(tool, path=f"{beside}:{os.environ['PATH']}") for tool in ("ray", "dask")
