@@ -6,6 +6,7 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mmes.errors import (
@@ -55,13 +56,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from mmes import checkpoint as checkpoint
     from mmes import replicas
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when it is used: with asyncio and ssl it would take a third of the import time.
-    if name == "replicas":
-        import mmes.replicas
-
-        return mmes.replicas
+    # Imported when they are used: asyncio and ssl for the one would take a third of the import
+    # time, zipfile and hashlib for the other a tenth.
+    if name in ("checkpoint", "replicas"):
+        return import_module(f"mmes.{name}")
     raise AttributeError(f"module 'mmes' has no attribute {name!r}")
