@@ -77,8 +77,8 @@ class AdaptiveSearch(MMESSearch):
 class AdaptiveMMES(MMES):
     """MMES that fits itself to the problem: the default of `mmes.minimize` for many variables.
 
-    >>> import numpy as np
-    >>> es = AdaptiveMMES(np.zeros(200), 1.0, seed=1)
+    >>> import mmes, numpy as np
+    >>> es = mmes.AdaptiveMMES(np.zeros(200), 1.0, seed=1)
     >>> while not es.stop(target=1e-8):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X - 1])
