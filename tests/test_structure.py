@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,3 +54,15 @@ def test_parameters_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text("class A:\n    def f(self, a, /, b, *c, d, **e): ...\nasync def g(): ...\n")
     assert dict(functions(path)) == {"f": 5, "g": 0}
+
+
+def test_import_mmes_leaves_out_what_few_runs_need() -> None:
+    """benchmarks/overhead.py measures the import time."""
+    seldom = ("competitors", "checkpoint", "replicas", "evaluate.processes", "evaluate.futures")
+    code = (
+        "import sys, mmes\n"
+        f"print([m for m in {seldom} if f'mmes.{{m}}' in sys.modules])\n"
+        "print(mmes.checkpoint.__name__, mmes.replicas.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[]\nmmes.checkpoint mmes.replicas\n", done.stderr
