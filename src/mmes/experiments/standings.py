@@ -82,7 +82,9 @@ def standings(
     quoted = _quoted(suite, last)
     tables = [_medians(at[last], last, quoted), _points(at)]
     if quoted:
-        tables += [_points_among_quoted(at[last], quoted), _ratios(at[last], quoted)]
+        tables.append(_points_among_quoted(at[last], quoted))
+        if set(at[last].columns()) & set(quoted.algorithms):
+            tables.append(_ratios(at[last], quoted))
     tables += [_medians(at[mark], mark, None) for mark in checkpoints[:-1]]
     tables += [_statistics(at[mark], mark) for mark in reversed(checkpoints)]
     return Findings(tuple(tables), tuple(_charts(suite, at[last])))
