@@ -42,8 +42,9 @@ def main() -> int:
             "PYTHONPATH": os.pathsep.join([folder, sysconfig.get_path("purelib")]),
             "LD_PRELOAD": f"{runtime_library('libasan.so')} {runtime_library('libubsan.so')}",
             # Python itself leaks at exit by design, and threads of BLAS are not ours to judge.
-            "ASAN_OPTIONS": "detect_leaks=0",
-            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+            # pytest would keep what is written to stderr, and die with it.
+            "ASAN_OPTIONS": f"detect_leaks=0:log_path={folder}/report",
+            "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:log_path={folder}/report",
         }
         # -S: without the hook of an editable install, which would win over the path.
         python = [sys.executable, "-S"]
@@ -51,7 +52,10 @@ def main() -> int:
         check = f"import mmes._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
         subprocess.run([*python, "-c", check], check=True, env=environment, cwd=folder)
         command = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-        return subprocess.run(command, env=environment, cwd=folder, check=False).returncode
+        status = subprocess.run(command, env=environment, cwd=folder, check=False).returncode
+        for report in Path(folder).glob("report.*"):
+            print(report.read_text(errors="replace"))
+        return status
 
 
 if __name__ == "__main__":
