@@ -95,21 +95,32 @@ def test_row08_loky_workers_are_killed_and_nothing_changes(same):
 def mpiexec():
     pytest.importorskip("mpi4py")
     beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    # Not by a link: its other programs are looked for beside it.
+    found = str(beside.resolve()) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         pytest.skip("there is no mpiexec")
     return found
 
 
-def start_mpi(tmp_path, *arguments):
-    command = [mpiexec(), "-n", "3", sys.executable, "-m", "mpi4py.futures"]
-    return subprocess.Popen(
-        [*command, str(EXAMPLES / "mpi_pool.py"), *arguments],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def start_mpi(tmp_path):
+    """Start a job of three ranks; what is left of it ends with the test."""
+    jobs = []
+
+    def start(*arguments):
+        command = [mpiexec(), "-n", "3", sys.executable, "-m", "mpi4py.futures"]
+        command += [str(EXAMPLES / "mpi_pool.py"), *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        jobs.append(subprocess.Popen(command, cwd=tmp_path, **pipes))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        if job.poll() is None:
+            for process in psutil.Process(job.pid).children(recursive=True):
+                process.kill()
+            job.kill()
+        job.communicate()
 
 
 def final_x(out):
@@ -117,14 +128,14 @@ def final_x(out):
     return np.frombuffer(bytes.fromhex(line.split()[1]))
 
 
-def test_row08_mpi_evaluates(tmp_path):
-    out, errors = start_mpi(tmp_path).communicate(timeout=200)
+def test_row08_mpi_evaluates(start_mpi):
+    out, errors = start_mpi().communicate(timeout=200)
     alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
     assert np.array_equal(final_x(out), alone.x), errors
 
 
-def test_row08_mpi_loses_a_rank_and_the_job_is_resumed(tmp_path):
-    job = start_mpi(tmp_path, "run.mmes")
+def test_row08_mpi_loses_a_rank_and_the_job_is_resumed(tmp_path, start_mpi):
+    job = start_mpi("run.mmes")
     patience = time.monotonic() + 120
     while not (tmp_path / "run.mmes").exists():
         assert time.monotonic() < patience
@@ -138,7 +149,7 @@ def test_row08_mpi_loses_a_rank_and_the_job_is_resumed(tmp_path):
     ranks[-1].kill()
     job.communicate(timeout=60)
     assert job.returncode != 0  # MPI ends the whole job
-    out, errors = start_mpi(tmp_path, "run.mmes").communicate(timeout=200)
+    out, errors = start_mpi("run.mmes").communicate(timeout=200)
     alone = mmes.minimize(hostile.uneven, *START, **OPTIONS)
     assert np.array_equal(final_x(out), alone.x), errors
 
