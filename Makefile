@@ -17,7 +17,7 @@ TORCH ?= torch==2.13.0 'triton==3.7.1; sys_platform == "linux"'
 # Kernels and strategies whose vectors live on a device; without a GPU on the CPU.
 GPU_TESTS := tests/kernels/test_device_kernels.py tests/strategies/test_devices.py tests/test_devices.py
 
-.PHONY: install demo test test-all test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
+.PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -30,9 +30,12 @@ $(VENV)/.tools: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -r $(VENV)/dev-requirements.txt -c requirements.lock
 	touch $@
 
-$(VENV)/.extras: pyproject.toml | $(VENV)/.tools
-	$(BIN)/python tools/dev_requirements.py $(EXTRAS) > $(VENV)/extras-requirements.txt
+$(VENV)/.torch: pyproject.toml | $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet $(TORCH)
+	touch $@
+
+$(VENV)/.extras: pyproject.toml | $(VENV)/.torch
+	$(BIN)/python tools/dev_requirements.py $(EXTRAS) > $(VENV)/extras-requirements.txt
 	$(BIN)/python -m pip install --quiet -r $(VENV)/extras-requirements.txt -c requirements.lock
 	touch $@
 
@@ -48,6 +51,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow"
+
+# State on a device (without a GPU: on the CPU, and Triton's kernels in its interpreter), PyTorch's adapter.
+test-torch: $(VENV)/.installed $(VENV)/.torch
+	$(BIN)/python -m pytest -m "not slow" $(GPU_TESTS) tests/integrations/test_torch.py
 
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
