@@ -229,10 +229,13 @@ def inside(arguments):
                 place = [f"--address={HEAD}:6379", "--resources", '{"far": 1}']
             store = "--object-store-memory=800000000"
             node = [f"--node-ip-address={address}", "--num-cpus=1", store, "--disable-usage-stats"]
-            with open(f"{folder}-log", "w") as log:
-                command = [*here, sys.executable, ray, "start", *place, *node]
-                done = subprocess.run(command, env=environment, stdout=log, stderr=log)
-            if done.returncode:
+            command = [*here, sys.executable, ray, "start", *place, *node]
+            for _ in range(4):  # Ray gives a node 30 seconds, which a busy machine may not have
+                with open(f"{folder}-log", "w") as log:
+                    done = subprocess.run(command, env=environment, stdout=log, stderr=log)
+                if done.returncode == 0:
+                    break
+            else:
                 raise SystemExit(f"Ray does not start:\n{Path(log.name).read_text()[-3000:]}")
             command = ["worker", f"tcp://{HEAD}:8786", "--host", address, "--nthreads", "1"]
             if not number:

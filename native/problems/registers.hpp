@@ -69,9 +69,9 @@ static inline Lanes times_power_of_two(Lanes x, [[maybe_unused]] Lanes k, [[mayb
 #if defined(__AVX512F__)
     return _mm512_scalef_pd(x, k);
 #else
-    // in two steps, each by a normal number
-    const Bits whole = (Bits)shifted - (Bits)broadcast(0x1.8p52);
-    const Bits half = (Bits)((UnsignedBits)(whole + 2048) >> 1) - 1024;
+    // in two steps, each by a normal number; unsigned, since nan gives any whole number
+    const UnsignedBits whole = (UnsignedBits)shifted - (UnsignedBits)broadcast(0x1.8p52);
+    const UnsignedBits half = ((whole + 2048) >> 1) - 1024;
     return x * (Lanes)((half + 1023) << 52) * (Lanes)((whole - half + 1023) << 52);
 #endif
 }

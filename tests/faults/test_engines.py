@@ -29,27 +29,38 @@ pytestmark = [
 ]
 
 
-@contextlib.contextmanager
-def killing(pids, seconds):
-    """Kill one of the processes that `pids` names, every so many seconds."""
-    over = threading.Event()
-    killed = []
+class Killer:
+    """Kills one of the processes that `pids` names, every so many seconds that the run moves.
 
-    def work():
-        while not over.wait(seconds):
-            for pid in pids():
+    On a busy machine a worker may take longer to start than from one kill to the next.
+    """
+
+    def __init__(self, pids, seconds):
+        self.killed, self._pids, self._seconds = [], pids, seconds
+        self._over, self._moved = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def see(self, progress):
+        self._moved.set()
+
+    def _work(self):
+        while not self._over.wait(self._seconds):
+            if not self._moved.is_set():
+                continue
+            self._moved.clear()
+            for pid in self._pids():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
+                    self.killed.append(pid)
                     break
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        over.set()
-        thread.join()
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._over.set()
+        self._thread.join()
 
 
 def test_row08_dask_workers_are_killed_and_nothing_changes(same):
@@ -66,9 +77,11 @@ def test_row08_dask_workers_are_killed_and_nothing_changes(same):
             found = [worker.process.pid for worker in cluster.workers.values() if worker.process]
             return [pid for pid in found if pid]
 
-        with killing(pids, 1.0) as killed:
-            result = mmes.minimize(hostile.uneven, *START, workers=client, **OPTIONS)
-    assert killed
+        with Killer(pids, 1.0) as killer:
+            result = mmes.minimize(
+                hostile.uneven, *START, workers=client, callback=killer.see, **OPTIONS
+            )
+    assert killer.killed
     same(result, alone)
 
 
@@ -84,10 +97,12 @@ def test_row08_loky_workers_are_killed_and_nothing_changes(same):
         children = psutil.Process().children(recursive=True)
         return [p.pid for p in children if "loky.backend.popen_loky" in " ".join(p.cmdline())]
 
-    with killing(pids, 2.5) as killed:
-        result = mmes.minimize(hostile.uneven, *START, workers=make, retries=20, **options)
+    with Killer(pids, 2.5) as killer:
+        result = mmes.minimize(
+            hostile.uneven, *START, workers=make, retries=20, callback=killer.see, **options
+        )
     make().shutdown(kill_workers=True)
-    assert killed
+    assert killer.killed
     assert result.retried
     same(result, alone)
 
