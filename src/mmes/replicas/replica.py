@@ -47,6 +47,8 @@ from mmes.strategies import AskTell
 # Candidates as long as this are made only where they are needed: it saves 10 to 30 % of sampling.
 # Shorter ones are made faster all together, while the directions are in the caches.
 _LONG = 300_000
+# With a larger share than this, there is little left to save.
+_FEW = 0.4
 
 Rows = tuple[tuple[int, int], ...]
 """Rows of a generation as (first, end) pairs."""
@@ -186,7 +188,8 @@ class Replica:
         if self._sampled != es.generation:
             self._sampled = es.generation
             meanwhile = self._evaluation_seconds > self._sampling_seconds
-            self._apart = es.parents_suffice and (meanwhile or es.dimension >= _LONG)
+            few = es.dimension >= _LONG and len(own) <= _FEW * es.rows
+            self._apart = es.parents_suffice and (meanwhile or few)
             if meanwhile:
                 points = es.ask(rows=own)
                 others = sorted(set(range(es.rows)) - set(own)) if self._apart else None
