@@ -30,7 +30,7 @@ pytestmark = [
 
 
 class Killer:
-    """Kills one of the processes that `pids` names, every so many seconds that the run moves.
+    """Kills six of the processes that `pids` names, one every so many seconds that the run moves.
 
     On a busy machine a worker may take longer to start than from one kill to the next.
     """
@@ -44,7 +44,7 @@ class Killer:
         self._moved.set()
 
     def _work(self):
-        while not self._over.wait(self._seconds):
+        while len(self.killed) < 6 and not self._over.wait(self._seconds):
             if not self._moved.is_set():
                 continue
             self._moved.clear()
