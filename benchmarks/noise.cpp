@@ -1,7 +1,7 @@
 // What the random numbers of the native kernel cost alone: nanoseconds per number, the lowest twentieth of many calls.
 //
 //     g++ -std=gnu++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -mavx2 -mfma -DMMES_LEVEL=avx2 -I native
-//         benchmarks/noise.cpp -o /tmp/noise && /tmp/noise
+//         benchmarks/noise.cpp -o build/noise && build/noise
 #include "noise.hpp"
 
 #include <algorithm>

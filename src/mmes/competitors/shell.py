@@ -116,7 +116,7 @@ class Competitor:
 
     def search(self, setting: Setting) -> Asking[None]:
         """Return the algorithm: a generator that yields points and is sent their values."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define search")
 
     # What a user reads
 
