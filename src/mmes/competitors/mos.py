@@ -167,10 +167,12 @@ def genetic(
         values = yield children
         gains.evaluations += wanted
         gains.relative += sum(map(relative_gain, parents.tolist(), values.tolist()))
-        points, all_values = crowd.points, np.concatenate([crowd.values, values])
+        all_values = np.concatenate([crowd.values, values])
         kept = np.argsort(all_values, kind="stable")[:members]
-        crowd.points = np.concatenate([points, children])[kept]
-        crowd.values = all_values[kept]
+        old, points = kept < members, np.empty_like(crowd.points)
+        points[old] = crowd.points[kept[old]]
+        points[~old] = children[kept[~old] - members]
+        crowd.points, crowd.values = points, all_values[kept]
     if crowd.values.min() < before:
         crowd.reach = None
     return gains
@@ -186,10 +188,11 @@ def offspring(setting: Setting, crowd: Crowd, wanted: int, step: int) -> tuple[V
     mothers, fathers = np.where(wins, drawn[:, 0], drawn[:, 1])
     crossed = draws.uniforms(pairs, Stream.CHOICE, step) < 0.9
     shares = draws.uniforms(2 * pairs * setting.n, Stream.CROSSOVER, step)
-    first, second = crowd.points[mothers], crowd.points[fathers]
-    children = np.stack([first, second], axis=1)
-    blended = [blend(setting, first, second, half) for half in shares.reshape(2, pairs, setting.n)]
-    children[crossed] = np.stack(blended, axis=1)[crossed]
+    both = crowd.points[mothers], crowd.points[fathers]
+    children = np.empty((pairs, 2, setting.n))
+    for child, parent in enumerate(both):
+        children[:, child] = blend(setting, *both, shares.reshape(2, pairs, -1)[child])
+        children[~crossed, child] = parent[~crossed]
     children = children.reshape(2 * pairs, setting.n)[:wanted]
     mutate_gaussian(setting, children, int(0.01 * setting.n) or 1, step)
     parents = np.minimum(crowd.values[mothers], crowd.values[fathers])

@@ -65,7 +65,7 @@ class Problem:
             )
         # A diverging search may send any float: it gets inf or nan back, without a warning.
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self.batch(np.atleast_2d(points))
+            values = self.batch(points if points.ndim == 2 else points[None, :])
         return float(values[0]) if points.ndim == 1 else values
 
     @property
