@@ -1,0 +1,130 @@
+"""Write the tables of docs/competitions.md from the single runs in benchmarks/data.
+
+python tools/competitions.py            # renew the page
+python tools/competitions.py --check    # 1 if the page is not up to date
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmes.experiments.competition import finished_runs
+from mmes.experiments.formats import to_markdown
+from mmes.experiments.plan import Trial
+from mmes.experiments.single_runs import take_over
+from mmes.experiments.standings import standings, value_after
+from mmes.experiments.store import Store, TrialResult
+from mmes.experiments.tables import number
+from mmes.problems.suite import CHECKPOINTS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "competitions.md"
+BUDGET = CHECKPOINTS[-1]
+OWN = "AdaptiveMMES"
+
+Runs = Sequence[Trial]
+Results = Mapping[str, TrialResult]
+
+# D. Molina, A. LaTorre, F. Herrera, IEEE CEC 2018: means of their runs.
+SHADE_ILS_MEANS = {
+    "f1": 2.7e-24, "f2": 1.0e3, "f3": 20.1, "f4": 1.48e8, "f5": 1.39e6,
+    "f6": 1.02e6, "f7": 74.0, "f8": 3.2e11, "f9": 1.64e8, "f10": 9.18e7,
+    "f11": 5.1e5, "f12": 62.0, "f13": 1.0e5, "f14": 5.8e6, "f15": 6.3e5,
+}  # fmt: skip
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; all columns but the first are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def by_function(runs: Runs) -> dict[str, dict[str, list[Trial]]]:
+    """Return the runs of every function and strategy."""
+    found: dict[str, dict[str, list[Trial]]] = {}
+    for run in runs:
+        found.setdefault(run.objective.label, {}).setdefault(run.strategy.label, []).append(run)
+    return found
+
+
+def effort(runs: Runs, results: Results) -> str:
+    """Return how many runs each strategy has, and what they cost."""
+    rows = []
+    functions = by_function(runs)
+    for label in dict.fromkeys(run.strategy.label for run in runs):
+        counts = [len(cells.get(label, [])) for cells in functions.values()]
+        seconds = [results[run.key].cpu_seconds for run in runs if run.strategy.label == label]
+        least, most = min(counts), max(counts)
+        per_function = str(least) if least == most else f"{least} to {most}"
+        rows.append([label, per_function, str(sum(counts)), f"{statistics.median(seconds):.0f}"])
+    head = ["strategy", "runs per function", "runs", "median processor time of a run, s"]
+    return grid(head, rows)
+
+
+def own_table(suite: str, runs: Runs, results: Results) -> str:
+    """Return what AdaptiveMMES reached: median, range, and medians at the earlier checkpoints."""
+    rows = []
+    for function, cells in by_function(runs).items():
+        found = [results[run.key] for run in cells.get(OWN, [])]
+        if not found:
+            continue
+        last = sorted(value_after(result, BUDGET) for result in found)
+        early = [
+            number(statistics.median(value_after(result, mark) for result in found))
+            for mark in CHECKPOINTS[:-1]
+        ]
+        row = [function, number(statistics.median(last))]
+        row += [f"{number(last[0])} .. {number(last[-1])}", *early]
+        if suite == "lsgo2013":
+            row.append(number(SHADE_ILS_MEANS[function]))
+        rows.append(row)
+    head = ["f", "median", "range", "median at 1.2e5", "at 6e5"]
+    return grid(head + (["SHADE-ILS, published mean"] if suite == "lsgo2013" else []), rows)
+
+
+def tables_of(suite: str) -> dict[str, str]:
+    """Return every table of a suite by its mark in the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        take_over(ROOT / "benchmarks" / "data" / f"{suite}.csv", store)
+        runs, results = finished_runs(store, suite, BUDGET)
+    made = {table.name: table for table in standings(suite, runs, results, CHECKPOINTS).tables}
+    found = {"runs": effort(runs, results), "own": own_table(suite, runs, results)}
+    for name in (f"medians-{BUDGET}", "points", "points-quoted", "quoted-ratios"):
+        if name in made:
+            found[name] = body(to_markdown(made[name]))
+    return {f"{suite} {name}": table for name, table in found.items()}
+
+
+def body(markdown: str) -> str:
+    """Return a table without its heading, which the page has."""
+    return markdown.split("\n", 2)[2].strip()
+
+
+def renewed(page: str) -> str:
+    """Return the page with every table between its marks renewed."""
+    for suite in ("lsgo2013", "lsgo2010"):
+        for name, table in tables_of(suite).items():
+            mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+            if mark not in page:
+                continue
+            before, _, rest = page.partition(mark)
+            page = f"{before}{mark}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def main(arguments: list[str]) -> int:
+    """Renew the page, or check it."""
+    page = PAGE.read_text(encoding="utf-8")
+    if "--check" in arguments:
+        return int(page != renewed(page))
+    PAGE.write_text(renewed(page), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
