@@ -49,6 +49,8 @@ class Box:
     apart: ClassVar[bool] = False
     """Whether the search keeps its own points. If not, the treated point is the candidate: it is
     evaluated, recombined and remembered. If so, a second population is needed for the images."""
+    onto_walls: ClassVar[bool] = False
+    """Whether all that lies outside goes onto the wall, so that a mean outside does no harm."""
 
     lower: Vector
     upper: Vector

@@ -18,6 +18,7 @@ class Clip(Box):
 
     name = "clip"
     code = BoxCode.CLIP
+    onto_walls = True
 
     def map_points(self, points: Vector) -> Vector:
         """See `Box.map_points`."""

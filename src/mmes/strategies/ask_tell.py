@@ -187,13 +187,16 @@ class AskTell:
 
     @property
     def mean(self) -> Vector:
-        """The centre of the search, read-only; in a box with smooth bounds, its image there."""
+        """The centre of the search, read-only; in a box, its image there."""
         mean = self._search.mean
         if self._mapped is not None:
             image = self.kernel.population(1, self._n)
             self.kernel.assign(self.kernel.row(image, 0), mean)
             self.kernel.confine(image, image, self._mapped)
             mean = self.kernel.row(image, 0)
+        elif self.box is not None:  # with signed weights it may lie outside
+            mean = self.kernel.copy(mean)
+            self.kernel.confine(mean, mean, self.box)
         return self._shown(mean)
 
     @property

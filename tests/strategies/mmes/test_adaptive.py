@@ -169,18 +169,50 @@ def test_a_state_in_the_middle_of_a_partly_mirrored_run_goes_on_to_the_bit() -> 
         other.tell(values)
 
 
-@pytest.mark.parametrize("treatment", ["clip", "reflect"])
+def one_generation_outside(kernel: str, **box) -> np.ndarray:
+    """Return the mean after a generation with signed weights and variable 0 at 3, far outside."""
+    es = mmes.AdaptiveMMES(np.zeros(N), 1e-3, seed=3, kernel=kernel, **box)
+    inner = es._search
+    inner.state.concordance = 1.0
+    inner.state.mean[0] = 3.0
+    assert mirroring.kappa(inner.parameters, inner.state) == 1.0  # weights of sum 0
+    es.tell(es.ask()[:, 1])
+    return np.array(inner.state.mean)
+
+
 @pytest.mark.parametrize("kernel", ["native", "reference"])
-def test_signed_weights_leave_the_mean_in_its_box(treatment: str, kernel: str) -> None:
-    """Outside, all candidates lie on the wall, and nothing led back: 2013 f1 stood at 1.6e5."""
+def test_a_mean_outside_is_led_back_by_a_share_of_one_nth(kernel: str) -> None:
+    """All candidates lie on the wall, and nothing else led back: 2013 f1 stood at 1.6e5."""
+    mean = one_generation_outside(kernel, bounds=(-1.0, 1.0), bounds_handling="clip")
+    assert mean[0] == pytest.approx(1.0 + 2.0 * (1.0 - 1.0 / N), rel=1e-12)
+    free = one_generation_outside(kernel)
+    np.testing.assert_array_equal(mean[1:], free[1:])  # variables inside are left alone
+
+
+@pytest.mark.parametrize("kernel", ["native", "reference"])
+def test_a_mean_between_mirrors_is_folded_at_once(kernel: str) -> None:
+    """Outside, the image moves against the mean: it would be led away."""
     n = 60
     es = mmes.AdaptiveMMES(
-        np.full(n, 0.9), 0.5, bounds=(-1.0, 1.0), bounds_handling=treatment, seed=3, kernel=kernel
+        np.full(n, 0.9), 0.5, bounds=(-1.0, 1.0), bounds_handling="reflect", seed=3, kernel=kernel
     )
     inner = es._search
     signed = 0
     for _ in range(300):
         es.tell(-es.ask().sum(axis=1))
         signed += mirroring.kappa(inner.parameters, inner.state) > 0
-        assert np.abs(es.mean).max() <= 1.0
+        assert np.abs(inner.state.mean).max() <= 1.0
     assert signed > 0  # the case was met
+
+
+@pytest.mark.parametrize("kernel", ["native", "reference"])
+def test_the_mean_that_is_shown_lies_in_the_box(kernel: str) -> None:
+    es = mmes.AdaptiveMMES(
+        np.full(60, 0.9), 0.5, bounds=(-1.0, 1.0), bounds_handling="clip", seed=3, kernel=kernel
+    )
+    outside = 0
+    for _ in range(300):
+        es.tell(-es.ask().sum(axis=1))
+        outside += np.abs(np.array(es._search.state.mean)).max() > 1.0
+        assert np.abs(es.mean).max() <= 1.0
+    assert outside > 0  # the case was met
