@@ -30,6 +30,7 @@ extensions = [
 ]
 exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**/GALLERY_HEADER.rst"]
 nitpicky = True
+smartquotes = False  # quotes stand around words of code
 default_role = "literal"  # single backticks in docstrings are words of code
 
 # Markdown
@@ -57,6 +58,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 1e9,
+    "write_computation_times": False,  # its page would load scripts from elsewhere
     "remove_config_comments": True,
     "capture_repr": (),  # what is printed is shown, what merely comes back is not
     "plot_gallery": True,

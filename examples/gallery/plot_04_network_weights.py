@@ -2,9 +2,10 @@
 Can I train the weights of a network without gradients?
 =======================================================
 
-Yes: where gradients exist they are faster, but a loss may count errors, play a game or call a
-simulator. Here a PyTorch network learns two spirals from the number of its mistakes and how sure it
-was of them; all its weights are one vector to the optimizer.
+Yes. Where gradients exist they are faster; but a loss may count errors, play a game or call a
+simulator. Here a PyTorch network learns to tell two spirals apart. The loss is an ordinary one, to
+keep the example short; its gradient is never asked for. The optimizer sees all weights as one
+vector.
 """
 
 import matplotlib.pyplot as plt
@@ -20,14 +21,17 @@ points = torch.cat([spiral, -spiral])
 labels = torch.cat([torch.zeros(150), torch.ones(150)])
 
 net = torch.nn.Sequential(
-    torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 16), torch.nn.Tanh(),
+    torch.nn.Linear(2, 16),
+    torch.nn.Tanh(),
+    torch.nn.Linear(16, 16),
+    torch.nn.Tanh(),
     torch.nn.Linear(16, 1),
-)  # fmt: skip
+)
 print(FlatParameters(net).n, "weights")
 
 
 def loss(model):
-    """Return a smooth count of the mistakes; ``model`` is used like the network itself."""
+    """Return the loss of a model, which is used like the network itself."""
     score = model(points)[:, 0]
     return torch.nn.functional.binary_cross_entropy_with_logits(score, labels)
 
@@ -42,6 +46,9 @@ with torch.no_grad():
 print(f"loss {r.fun:.4f}, {100 * right:.1f} % right")
 
 # %%
+# Left: the loss against the evaluations. Right: the points of both spirals, and the side to which
+# the network assigns each place.
+
 side = torch.linspace(-1.2, 1.2, 200)
 grid = torch.stack(torch.meshgrid(side, side, indexing="xy"), dim=-1)
 with torch.no_grad():

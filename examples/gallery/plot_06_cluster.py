@@ -28,7 +28,8 @@ SETTING = {"max_evaluations": 240, "seed": 3}
 # %%
 # A Dask client; ``Client("scheduler:8786")`` would be the cluster's.
 
-with Client(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as client:
+here = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
+with Client(**here, dashboard_address=None) as client:
     dask = mmes.minimize(slow, np.zeros(50), 0.5, workers=client, **SETTING)
 
 # %%
@@ -45,6 +46,8 @@ for name, count in (("8 workers", 8), ("4 workers", 4), ("2 workers", 2), ("this
     assert np.array_equal(result.x, dask.x)
 
 # %%
+# What changes is the time.
+
 figure, axes = plt.subplots(figsize=(6, 2.2), layout="constrained")
 axes.barh(list(seconds), list(seconds.values()), color="tab:blue")
 axes.set(xlabel="seconds for 240 evaluations of 20 ms")

@@ -18,8 +18,8 @@ from mmes.experiments.store import Store
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# The problem: how should the legs of a sensor array be placed so that no two are close? With
-# ``vectorized`` it gets one point per row.
+# The problem: where on a line should thirty sensors stand, so that no two are close? With
+# ``vectorized`` the function gets one candidate per row.
 
 (folder / "sensors.py").write_text('''
 import numpy as np
@@ -58,14 +58,12 @@ label = "CMA-ES"
 name = "lm-ma"
 label = "LM-MA-ES"
 """)
-done = subprocess.run(
-    [sys.executable, "-m", "mmes", "bench", "plan.toml", "--out", "out", "--workers", "1"],
-    cwd=folder, capture_output=True, text=True, check=True,
-)  # fmt: skip
+command = [sys.executable, "-m", "mmes", "bench", "plan.toml", "--out", "out", "--workers", "1"]
+done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
 print(done.stdout[done.stdout.index("Best values") :].rpartition("\n\n")[0])
 
 # %%
-# The runs are plain rows, to be used in any way.
+# The runs are plain rows, to be used in any way: here the five final values of each strategy.
 
 rows = list(Store(folder / "out" / "runs").rows())
 labels = sorted({row["strategy_label"] for row in rows})

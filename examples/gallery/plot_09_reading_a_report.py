@@ -7,13 +7,13 @@ the best value, the step size and the variables; for a comparison also tables wi
 significance. Here is what its two main charts say, for a run that restarts.
 """
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-from mmes.cli import main
 
 folder = Path(tempfile.mkdtemp())
 
@@ -27,12 +27,10 @@ import numpy as np
 def rugged(X):
     return np.sum(X**2 - 6 * np.cos(2 * np.pi * X) + 6, axis=1)
 """)
-command = ["run", str(folder / "model.py") + ":rugged", "--vectorized", "--dim", "10",
-           "--bounds=-4,4", "--strategy", "cma-es", "--seed", "4", "--restarts", "6",
-           "--max-evaluations", "40000", "--target", "1e-6", "--quiet",
-           "--out", str(folder / "out")]  # fmt: skip
-status = main(command)
-page = main(["report", str(folder / "out")])
+command = """run model.py:rugged --vectorized --dim 10 --bounds=-4,4 --strategy cma-es --seed 4
+    --restarts 6 --max-evaluations 40000 --target 1e-6 --quiet --out out"""
+for words in (command, "report out"):
+    subprocess.run([sys.executable, "-m", "mmes", *words.split()], cwd=folder, check=False)
 print(sorted(file.name for file in (folder / "out").iterdir()))
 
 # %%
@@ -40,7 +38,7 @@ print(sorted(file.name for file in (folder / "out").iterdir()))
 # **Step size**: a straight fall is convergence; a jump back up is a restart; a fall while the best
 # value stands still is a search that has lost its way, often because the objective is noisy.
 
-columns = np.genfromtxt(next((folder / "out").glob("*.csv")), delimiter=",", names=True)
+columns = np.genfromtxt(folder / "out" / "history.csv", delimiter=",", names=True)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 for start in np.unique(columns["start"]):
     here = columns[columns["start"] == start]

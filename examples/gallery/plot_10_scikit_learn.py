@@ -77,6 +77,8 @@ write(r.x)
 print(f"held back: {before:.3f} to {net.score(test, y_test):.3f}")
 
 # %%
+# The loss on the training data against the evaluations.
+
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.semilogy(r.history["evaluations"], r.history["best"])
 axes.set(xlabel="evaluations", ylabel="loss on the training data")

@@ -80,6 +80,9 @@ for name in ("MMES", "DiagonalCMA"):
     print(name, best)
 
 # %%
+# One run each, so the figure shows that it works, not which is better: DiagonalCMA starts with
+# longer steps.
+
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 for name, seen in curves.items():
     axes.semilogy(seen, label=name)

@@ -87,9 +87,16 @@ class Option:
         if self.kind is str:
             return words or "a string"
         noun = "an integer" if self.kind is int else "a finite number"
-        low = "" if self.low is None else f"{'>' if self.low_open else '>='} {self.low:g}"
-        high = "" if self.high is None else f"{'<' if self.high_open else '<='} {self.high:g}"
-        bounds = " and ".join(part for part in (low, high) if part)
+        ends = (
+            (">" if self.low_open else ">=", self.low),
+            ("<" if self.high_open else "<=", self.high),
+        )
+        bounds = " and ".join(
+            # All digits of an integer: 2^64 - 1 is not 1.8e19.
+            f"{sign} {end if isinstance(end, int) else format(end, 'g')}"
+            for sign, end in ends
+            if end is not None
+        )
         number = f"{noun} {bounds}".strip()
         return f"{number}, or {words}" if words else number
 

@@ -46,7 +46,7 @@ class Result:
     best_seen : float
         The best single value that was observed; for a noisy objective the luckiest.
     mean : ndarray
-        The final centre of the search: for a noisy objective the better estimate.
+        The final centre of the search.
     sigma : float
         The final mutation strength.
     seed : int

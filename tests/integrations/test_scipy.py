@@ -177,6 +177,15 @@ def test_open_and_fixed_sides() -> None:
     assert r.x[2] == 0.7
 
 
+def test_a_start_outside_the_bounds_is_moved_inside_as_by_scipys_methods() -> None:
+    box = [(0.0, 1.0)] * 10
+    start = np.linspace(-1, 2, 10)
+    with pytest.warns(optimize.OptimizeWarning, match="not within the specified bounds") as told:
+        moved = run(x0=start, bounds=box)
+    assert told[0].filename == __file__
+    assert np.array_equal(moved.x, run(x0=start.clip(0, 1), bounds=box).x)
+
+
 def test_without_sigma0() -> None:
     with pytest.raises(ValueError, match=r"sigma0.*start mutation strength"):
         optimize.minimize(sphere, X0, method=mmes_method)

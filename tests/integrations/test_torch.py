@@ -263,13 +263,14 @@ def test_a_loss_may_differentiate() -> None:
     np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
 
 
-def test_steps_that_the_format_swallows_are_told_once() -> None:
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["array", "tensor"])
+def test_steps_that_the_format_swallows_are_told_once(kind: Any) -> None:
     flat = FlatParameters(net())
     objective = flat.objective(loss)
-    objective(candidates(flat, step=1e-4))
+    objective(kind(candidates(flat, step=1e-4)))
     with pytest.warns(LowPrecisionWarning, match=r"float32.*dtype=torch\.float64"):
-        objective(candidates(flat, step=1e-8))
-    objective(candidates(flat, step=1e-8))
+        objective(kind(candidates(flat, step=1e-8)))
+    objective(kind(candidates(flat, step=1e-8)))
     wide = FlatParameters(net(kind=torch.float64))
     wide.objective(lambda m: m(X.double()).mean())(candidates(wide, step=1e-8))
 

@@ -35,8 +35,7 @@ def legend(table: Table, best: str, second: str, of_paper: bool = False) -> list
     if any(cell.mark or cell.paper_mark for cell in cells):
         sentences.append(
             f"{Mark.BETTER.symbol} {table.chosen} is significantly better than this column, "
-            f"{Mark.WORSE.symbol} significantly worse, {Mark.SAME.symbol} no significant "
-            "difference (rank-sum test, level 0.05)."
+            f"{Mark.WORSE.symbol} worse, {Mark.SAME.symbol} neither (rank-sum test, level 0.05)."
         )
     return sentences
 

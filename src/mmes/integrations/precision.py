@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from mmes.errors import MMESWarning, warn_user
 
@@ -36,12 +37,14 @@ class SmallSteps:
         self._way_out = way_out
         self._said = False
 
-    def look(self, points: NDArray[np.float64]) -> None:
-        """Look at a generation, one candidate per row."""
+    def look(self, points: Any) -> None:
+        """Look at a generation, an array or a tensor with one candidate per row."""
         if self._said or points.shape[0] < 2:
             return
-        stride = max(1, points.shape[1] // _LOOKED_AT)
-        first, second = points[-1, ::stride], points[-2, ::stride]
+        pair = points[-2:, :: max(1, points.shape[1] // _LOOKED_AT)]
+        if not isinstance(pair, np.ndarray):
+            pair = pair.detach().double().cpu().numpy()
+        second, first = pair
         size = float(np.median(np.abs(first)))
         step = float(np.median(np.abs(first - second)))  # 0 where both lie on a bound
         if 0 < step < _UNITS * self._resolution * size:

@@ -25,7 +25,7 @@ from mmes.observe import Progress
 from mmes.result import Result
 
 try:
-    from scipy.optimize import OptimizeResult
+    from scipy.optimize import OptimizeResult, OptimizeWarning
 except ImportError as error:
     raise missing("scipy", "scipy") from error
 
@@ -57,7 +57,8 @@ def mmes_method(
     fun : callable
         The objective ``fun(x, *args)``. It may write into x.
     x0 : ndarray
-        Start point.
+        Start point; outside the bounds it is moved to the nearest point inside, with a warning, as
+        by SciPy's own methods.
     args : tuple
         Further arguments of `fun`.
     jac, hess, hessp : object
@@ -87,6 +88,8 @@ def mmes_method(
     _warn_of_derivatives(jac=jac, hess=hess, hessp=hessp)
     start = np.asarray(x0, dtype=np.float64)
     box = _box(bounds, start.size)
+    if box is not None:
+        start = _inside(start, *box)
     if sigma0 is None and (box is None or not np.isfinite(box).all()):
         raise ValueError(
             "options={'sigma0': ...} is needed, unless all bounds are finite: the start mutation "
@@ -163,6 +166,20 @@ def _box(bounds: Any, n: int) -> tuple[Any, Any] | None:
             f"bounds must be a Bounds object or one pair (low, high) per variable, not {bounds!r}"
         ) from None
     return lower, upper
+
+
+def _inside(start: Any, lower: Any, upper: Any) -> Any:
+    """Return the start point moved into the box; `basinhopping`, for one, may leave it."""
+    if len(lower) != len(start) or (lower > upper).any():
+        return start  # `minimize` says what is wrong with the box
+    moved = np.clip(start, lower, upper)
+    if (moved != start).any():
+        warnings.warn(
+            "Initial guess is not within the specified bounds; it is moved there.",
+            OptimizeWarning,
+            stacklevel=4,  # the caller of scipy.optimize.minimize
+        )
+    return moved
 
 
 def _refuse_constraints(constraints: Any) -> None:

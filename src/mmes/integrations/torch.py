@@ -215,8 +215,7 @@ class ModuleObjective:
 
     def __call__(self, points: Any) -> NDArray[np.float64]:
         """Return the loss of each row."""
-        if not isinstance(points, torch.Tensor):
-            self._small_steps.look(points)
+        self._small_steps.look(points)
         parts, done = [], 0
         with _as_it_was(self.flat.module, self._training), torch.no_grad():
             while done < points.shape[0]:
