@@ -27,6 +27,69 @@ void normals(float* out, std::size_t count, Address at) {
     }
 }
 
+// Words 0 and 1 of the first `used` blocks of the draws 0, 1, .. in turn, some at a time.
+class FirstWords {
+  public:
+    static constexpr std::size_t kSome = 2 * kWidth;  // under way at a time: each waits for its multiplications
+    std::uint32_t zero[kSome], one[kSome];
+
+    FirstWords(Address at, std::size_t used) : at_(at), used_(used) {}
+
+    void next() {
+        constexpr std::size_t lanes = kWidth / 2, registers = kSome / lanes;
+        alignas(64) std::uint64_t blocks[kSome], candidates[kSome];
+        for (std::size_t j = 0; j < kSome; ++j) {
+            blocks[j] = block_, candidates[j] = at_.candidate;
+            if (++block_ == used_) block_ = 0, ++at_.candidate;
+        }
+        auto *c0 = reinterpret_cast<Longs*>(blocks), *c1 = reinterpret_cast<Longs*>(candidates);
+        Longs c2[registers], c3[registers];
+        for (std::size_t g = 0; g < registers; ++g) c2[g] = Longs{} + at_.generation, c3[g] = Longs{} + at_.stream;
+        std::uint32_t k0 = static_cast<std::uint32_t>(at_.seed), k1 = static_cast<std::uint32_t>(at_.seed >> 32);
+        for (int round = 0; round < kRounds; ++round, k0 += kWeyl0, k1 += kWeyl1) {
+#pragma GCC unroll 4
+            for (std::size_t g = 0; g < registers; ++g) {
+                const Longs p0 = product(c0[g], Longs{} + kMultiplier0), p1 = product(c2[g], Longs{} + kMultiplier1);
+                c0[g] = xor3(p1 >> 32, c1[g], Longs{} + k0), c1[g] = p1;
+                c2[g] = xor3(p0 >> 32, c3[g], Longs{} + k1), c3[g] = p0;
+            }
+        }
+        for (std::size_t j = 0; j < kSome; ++j) {
+            zero[j] = static_cast<std::uint32_t>(blocks[j]), one[j] = static_cast<std::uint32_t>(candidates[j]);
+        }
+    }
+
+  private:
+    Address at_;
+    std::size_t used_, block_ = 0;
+};
+
+// Calls use(words, first, count) for all parts of the first `used` words of each draw.
+template <class Use>
+void each_first(std::size_t used, std::size_t draws, Address at, Use use) {
+    FirstWords words(at, used);
+    for (std::size_t first = 0; first < used * draws; first += FirstWords::kSome) {
+        words.next();
+        const std::size_t left = used * draws - first;
+        use(words, first, left < FirstWords::kSome ? left : FirstWords::kSome);
+    }
+}
+
+void first_words(std::uint32_t* out, std::size_t used, std::size_t draws, Address at) {
+    each_first(used, draws, at, [out](const FirstWords& words, std::size_t first, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) out[first + i] = words.zero[i];
+    });
+}
+
+void first_normals(float* out, std::size_t used, std::size_t draws, Address at) {
+    each_first(used, draws, at, [out](const FirstWords& words, std::size_t first, std::size_t count) {
+        float some[FirstWords::kSome];
+        for (std::size_t i = 0; i < FirstWords::kSome; ++i)
+            some[i] = __builtin_sqrtf(2.0f * minus_log(unit_uniform(words.zero[i]))) * turn(words.one[i]).cosine;
+        for (std::size_t i = 0; i < count; ++i) out[first + i] = some[i];
+    });
+}
+
 // sum += sum_k weights_k (x_k - mean) over `parents` parents, in their order: one pass for all of them.
 // N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which would swamp the path once sigma is
 // small against the mean.
@@ -145,6 +208,7 @@ void grow(double* __restrict scale, const double* __restrict increments, double 
 
 }  // namespace
 
-const KernelTable table = {words, normals, sample, recombine, scale_increments, grow, confine};
+const KernelTable table = {words,     normals,          first_words, first_normals, sample,
+                           recombine, scale_increments, grow,        confine};
 
 }  // namespace mmes::MMES_LEVEL

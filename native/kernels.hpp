@@ -30,6 +30,8 @@ struct Address {
     std::uint32_t stream;
     std::uint32_t generation;
     std::uint32_t candidate;
+    // The same of another candidate.
+    Address of(std::size_t other) const { return {seed, stream, generation, static_cast<std::uint32_t>(other)}; }
 };
 
 // A box and what its treatment needs.
@@ -104,6 +106,9 @@ struct ScaleArguments {
 struct KernelTable {
     void (*words)(std::uint32_t* out, std::size_t count, Address at);
     void (*normals)(float* out, std::size_t count, Address at);
+    // What `words` and `normals` begin with: the first `used` items, at most kLanes, of the candidates 0 .. draws - 1.
+    void (*first_words)(std::uint32_t* out, std::size_t used, std::size_t draws, Address at);
+    void (*first_normals)(float* out, std::size_t used, std::size_t draws, Address at);
     void (*sample)(const SampleArguments&, std::size_t begin, std::size_t end);
     void (*recombine)(const RecombineArguments&, std::size_t begin, std::size_t end);
     void (*scale_increments)(const ScaleArguments&, std::size_t begin, std::size_t end);

@@ -118,18 +118,23 @@ struct Drawn {
     // The rows that each draw takes, and their factors; an age beyond the stored rows is an empty slot.
     void draw(const KernelTable& kernel, std::int64_t* rows, float* factors, std::size_t draws, std::uint64_t seed,
               std::uint32_t generation) const {
-        std::vector<std::uint32_t> raw(used);
-        const auto stored = static_cast<std::int64_t>(order.shape(0));
-        for (std::size_t i = 0; i < draws; ++i) {
-            const auto candidate = static_cast<std::uint32_t>(i);
-            kernel.words(raw.data(), used, {seed, kMixtureIndex, generation, candidate});
-            kernel.normals(factors + i * used, used, {seed, kMixtureFactor, generation, candidate});
-            for (std::size_t k = 0; k < used; ++k) {
-                const double u = (static_cast<double>(raw[k]) + 0.5) * 0x1p-32;
-                const std::int64_t age = age_of(u);
-                rows[i * used + k] = age < stored ? order.data()[stored - 1 - age] : -1;
-                factors[i * used + k] *= factor;
+        std::vector<std::uint32_t> raw(used * draws);
+        const Address indices{seed, kMixtureIndex, generation, 0}, normals{seed, kMixtureFactor, generation, 0};
+        if (used <= kLanes) {
+            kernel.first_words(raw.data(), used, draws, indices);
+            kernel.first_normals(factors, used, draws, normals);
+        } else {
+            for (std::size_t i = 0; i < draws; ++i) {
+                kernel.words(raw.data() + i * used, used, indices.of(i));
+                kernel.normals(factors + i * used, used, normals.of(i));
             }
+        }
+        const auto stored = static_cast<std::int64_t>(order.shape(0));
+        for (std::size_t k = 0; k < used * draws; ++k) {
+            const double u = (static_cast<double>(raw[k]) + 0.5) * 0x1p-32;
+            const std::int64_t age = age_of(u);
+            rows[k] = age < stored ? order.data()[stored - 1 - age] : -1;
+            factors[k] *= factor;
         }
     }
 };

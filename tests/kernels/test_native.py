@@ -124,14 +124,16 @@ def test_adapt_scale_agrees_with_the_reference(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("stored", [0, 20, 50])
-def test_drawn_rows_are_the_same(stored: int) -> None:
+@pytest.mark.parametrize("used", [1, 4, 16, 17, 70])  # up to 16 are made for many draws at a time
+def test_drawn_rows_are_the_same(stored: int, used: int) -> None:
     order = np.random.default_rng(stored).permutation(stored)
-    drawn = DrawnRows(np.cumsum(np.full(50, 0.02)), order, 70, 0.5)
-    a_rows, a_factors = REFERENCE.drawn_rows(drawn, 12, 3, 9)
-    for simd in simd_levels():
-        b_rows, b_factors = NativeKernel(simd=simd).drawn_rows(drawn, 12, 3, 9)
+    drawn = DrawnRows(np.cumsum(np.full(50, 0.02)), order, used, 0.5)
+    a_rows, a_factors = REFERENCE.drawn_rows(drawn, 13, 3, 9)
+    found = [NativeKernel(simd=simd).drawn_rows(drawn, 13, 3, 9) for simd in simd_levels()]
+    for b_rows, b_factors in found:
         np.testing.assert_array_equal(a_rows, b_rows)
         np.testing.assert_allclose(a_factors, b_factors, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(b_factors, found[0][1])
 
 
 @pytest.mark.parametrize("simd", simd_levels())

@@ -90,9 +90,9 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
     TypeError, ValueError
         As `as_value`; also if the number of values is not `count`.
     """
-    answer = hosted(answer)
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
+    answer = hosted(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
             raise ValueError(f"{count} values are expected, but {len(answer)} came")

@@ -231,19 +231,24 @@ class AskTell:
             told, those of the others are computed that the update needs.
         """
         with self._alone:
-            index = None if rows is None else np.asarray(rows, dtype=np.int64)
-            alone = self._population is None and self._mapped is None and not self._extra_rows()
-            if index is not None and alone:
-                some = self._compute(index)
-                places = some.places[index]
-                first = int(places[0]) if places.size else 0
-                if np.array_equal(places, np.arange(first, first + places.size)):
-                    return self._shown(self.kernel.part(some.memory, first, first + places.size))
-                return self._shown(some.memory[places])
+            if rows is not None:
+                return self._chosen(np.asarray(rows, dtype=np.int64))
             if self._population is None:
                 self._draw()
-            shown = self._shown(self._population)
-            return shown if index is None else shown[index]
+            return self._shown(self._population)
+
+    def _chosen(self, index: NDArray[np.int64]) -> Vector:
+        """Return some of the candidates; where none were asked for yet, compute no others."""
+        if self._population is None and self._mapped is None and not self._extra_rows():
+            some = self._compute(index)
+            places = some.places[index]
+            first = int(places[0]) if places.size else 0
+            if np.array_equal(places, np.arange(first, first + places.size)):
+                return self._shown(self.kernel.part(some.memory, first, first + places.size))
+            return self._shown(some.memory[places])
+        if self._population is None:
+            self._draw()
+        return self._shown(self._population)[index]
 
     def _compute(self, rows: NDArray[np.int64]) -> SomeRows:
         """Compute those of these candidates that are not there yet, and no others."""
@@ -472,7 +477,10 @@ class AskTell:
 
     def _shown(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""
-        return self.kernel.shown(flat, (*flat.shape[:-1], *self._shape))
+        shape = flat.shape
+        return self.kernel.shown(
+            flat, shape if self.manifold is None else (*shape[:-1], *self._shape)
+        )
 
     def _forget(self) -> None:
         self._population = self._points = self._pending = self._some = None
@@ -492,33 +500,35 @@ class AskTell:
         return some.places
 
     def _complete(self, values: Vector) -> None:
-        extra, kernel, search = self._extra_rows(), self.kernel, self._search
-        ranked, ranking = values, rank(values[extra:])
+        kernel, search = self.kernel, self._search
+        extra = values.size - search.population_size
+        ranked = values
+        ranking = rank(values[extra:] if extra else values)
         places = self._parents_alone(ranking)
-        best, worst = int(ranking[0]), int(ranking[-1])
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
-        if extra or not (math.isfinite(values[best]) and math.isfinite(values[worst])):
+        best = ranking.item(0)
+        lowest, highest = values.item(best), values.item(ranking.item(-1))
+        if extra or not (math.isfinite(lowest) and math.isfinite(highest)):
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
             missing = np.isnan(values)
             ranked = np.where(missing, np.inf, values)
             self.failed_evaluations += int(missing.sum())
-            best, worst = int(ranked.argmin()), int(ranked.argmax())
-        lowest, highest = float(ranked[best]), float(ranked[worst])
+            best, highest = int(ranked.argmin()), float(ranked.max())
+            lowest = ranked.item(best)
         if lowest < self._best_value:
             self._best_value = lowest
             place = best if places is None else int(places[best])
             self._best_x = kernel.copy(kernel.row(self._population, place))
+        points = self._points
         if extra:
-            search.start(float(ranked[0]))
-            ranked = ranked[extra:]
-        failed = bool(ranked[ranking[0]] == math.inf)
+            search.start(ranked.item(0))
+            ranked, points = ranked[extra:], kernel.part(points, extra)
+        failed = ranked.item(ranking.item(0)) == math.inf
         # Without information the state stays: the next generation is another draw.
         if not failed:
-            points, sigma = self._points, self.sigma
-            if extra:
-                points = kernel.part(points, extra)
-            where = {} if places is None else {"places": places}
-            search.update(points, ranking, ranked, self.generation, **where)
+            sigma = search.sigma
+            where: tuple[NDArray[np.int64], ...] = () if places is None else (places,)
+            search.update(points, ranking, ranked, self.generation, *where)
             if _ties_decide(ranked, ranking):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
@@ -540,4 +550,5 @@ class AskTell:
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:
     """Return whether the best value is also that of the last parent: the ranking tells nothing."""
-    return bool(values[ranking[0]] == values[ranking[max(ranking.size // 2, 2) - 1]])
+    last = ranking.item(max(ranking.size // 2, 2) - 1)
+    return values.item(ranking.item(0)) == values.item(last)

@@ -60,7 +60,7 @@ class Generation:
                 self._seed,
                 generation,
                 rows,
-                keep_noise=self.parameters.c_d is not None,
+                self.parameters.c_d is not None,
             )
         )
 
@@ -78,7 +78,6 @@ class Generation:
         Where the population holds the parents alone, `places` says where each candidate lies.
         """
         p, kernel = self.parameters, self._kernel
-        draws = mirroring.draws(p, state)
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
         best = values[ranking[: p.mu]]
 
@@ -107,7 +106,7 @@ class Generation:
 
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
         if p.c_d is not None:
-            by_draw = mirroring.scale_weights(p, ranking, draws)
+            by_draw = mirroring.scale_weights(p, ranking, mirroring.draws(p, state))
             kernel.adapt_scale(
                 ScaleCall(state.scale, by_draw, p.c_d / 2, p.noise, self._seed, generation)
             )
@@ -126,7 +125,7 @@ class Generation:
         state.previous = best
 
         # Beyond the paper: what the pairs say about the share of independent draws.
-        mirroring.observe(p, state, ranking, draws)
+        mirroring.observe(p, state, ranking)
 
     def _lead_back(self, mean: Handle, box: Box) -> None:
         """Lead a mean outside the box back: slowly where it does no harm outside, else at once.

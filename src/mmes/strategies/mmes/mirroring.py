@@ -70,15 +70,17 @@ def scale_weights(p: Parameters, ranking: NDArray[np.int64], drawn: int) -> NDAr
     return total
 
 
-def observe(p: Parameters, state: State, ranking: NDArray[np.int64], drawn: int) -> None:
+def observe(p: Parameters, state: State, ranking: NDArray[np.int64]) -> None:
     """Let the pairs of the generation move the concordance.
 
     Of a pair with ranks r+ and r- (0 the best) and H = (lambda - 1) / 2, the verdict is
     -3 (r+ - H)(r- - H) / H^2: about 1 where the linear part decides, -1 for the curvature.
     """
-    size = p.population_size
+    if not p.adaptive_mirroring:
+        return
+    size, drawn = p.population_size, draws(p, state)
     pairs = size - drawn
-    if not p.adaptive_mirroring or pairs == 0:
+    if pairs == 0:
         return
     middle = (size - 1) / 2
     verdict = -3 * opposition(ranking, drawn) / (pairs * middle**2)
