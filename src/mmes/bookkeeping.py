@@ -55,31 +55,6 @@ class Pending:
         return rows
 
 
-class SomeRows:
-    """Candidates of a generation, in the order in which they were asked for.
-
-    Parameters
-    ----------
-    count : int
-        The candidates of the whole generation.
-    """
-
-    def __init__(self, count: int):
-        self.memory: Any = None
-        self.places = np.full(count, -1, dtype=np.int64)
-        """Where the candidate of each row lies; -1 where it was not asked for."""
-        self.held = 0
-
-    def lacking(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those rows, each once, that were not asked for yet."""
-        return np.array([row for row in dict.fromkeys(rows.tolist()) if self.places[row] < 0], int)
-
-    def add(self, rows: NDArray[np.int64]) -> None:
-        """Enter rows whose candidates now lie after the others."""
-        self.places[rows] = np.arange(self.held, self.held + rows.size)
-        self.held += rows.size
-
-
 class OneAtATime:
     """Lets one thread in; a second one is told so instead of being kept waiting."""
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.bookkeeping import OneAtATime, Pending, SomeRows, rebuilt, told
-from mmes.boxes import Clip, Start
+from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
+from mmes.boxes import Box, Clip, Start
 from mmes.common_options import COMMON_OPTIONS, with_new_names
 from mmes.errors import TellError
 from mmes.kernels import Handle, choose_kernel
@@ -35,6 +35,7 @@ from mmes.strategies.beginning import (
     planned_search,
     widest_sigma,
 )
+from mmes.strategies.candidates import Candidates, as_candidate
 from mmes.strategies.ends import Ends
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import rank
@@ -113,14 +114,14 @@ class AskTell:
         self.options: dict[str, Any] = chosen
         self.sigma0 = sigma
         # Where the search keeps points of its own, it knows nothing of the box.
-        self._mapped = self.box if self.box is not None and self.box.apart else None
-        mean = start if self._mapped is None else self._mapped.map_back(start)
+        mapped = _apart(self.box)
+        mean = start if mapped is None else mapped.map_back(start)
         setup = Setup(
             n=start.size,
             mean=self.kernel.from_host(mean),
             sigma=sigma,
             scale=None if scales is None else self.kernel.from_host(scales),
-            box=self.box if self._mapped is None else None,
+            box=self.box if mapped is None else None,
             kernel=self.kernel,
             seed=self.seed,
             manifold=manifold,
@@ -133,7 +134,7 @@ class AskTell:
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
-        self._best_x = self._as_candidate(start, inside=True)
+        self._best_x = as_candidate(self.kernel, start, self._n, self._walls())
         self._best_value = math.inf
         self._ends = Ends(
             chosen,
@@ -142,9 +143,7 @@ class AskTell:
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(reach)),
             spread=self._search.spread(),
         )
-        self._population: Handle = None  # as they are evaluated
-        self._points: Handle = None  # as the search made them
-        self._some: SomeRows | None = None  # if not all were asked for
+        self._candidates = Candidates(self.kernel, self._n, mapped)
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
 
@@ -181,19 +180,16 @@ class AskTell:
         return (
             getattr(search, "parents_suffice", False)
             and self.manifold is None
-            and self._mapped is None
+            and self._candidates.apart is None
             and not self._extra_rows()
         )
 
     @property
     def mean(self) -> Vector:
         """The centre of the search, read-only; in a box, its image there."""
-        mean = self._search.mean
-        if self._mapped is not None:
-            image = self.kernel.population(1, self._n)
-            self.kernel.assign(self.kernel.row(image, 0), mean)
-            self.kernel.confine(image, image, self._mapped)
-            mean = self.kernel.row(image, 0)
+        mean, mapped = self._search.mean, self._candidates.apart
+        if mapped is not None:
+            mean = as_candidate(self.kernel, mean, self._n, mapped)
         elif self.box is not None:  # with signed weights it may lie outside
             mean = self.kernel.copy(mean)
             self.kernel.confine(mean, mean, self.box)
@@ -233,54 +229,27 @@ class AskTell:
         with self._alone:
             if rows is not None:
                 return self._chosen(np.asarray(rows, dtype=np.int64))
-            if self._population is None:
+            candidates = self._candidates
+            if candidates.evaluated is None:
                 self._draw()
-            return self._shown(self._population)
+            return self._shown(candidates.evaluated)
 
-    def _chosen(self, index: NDArray[np.int64]) -> Vector:
-        """Return some of the candidates; where none were asked for yet, compute no others."""
-        if self._population is None and self._mapped is None and not self._extra_rows():
-            some = self._compute(index)
-            places = some.places[index]
-            first = int(places[0]) if places.size else 0
-            if np.array_equal(places, np.arange(first, first + places.size)):
-                return self._shown(self.kernel.part(some.memory, first, first + places.size))
-            return self._shown(some.memory[places])
-        if self._population is None:
+    def _chosen(self, rows: NDArray[np.int64]) -> Vector:
+        candidates = self._candidates
+        if candidates.evaluated is None and candidates.apart is None and not self._extra_rows():
+            whole = self.parents_suffice
+            return self._shown(candidates.chosen(self._search, self.generation, rows, whole))
+        if candidates.evaluated is None:
             self._draw()
-        return self._shown(self._population)[index]
-
-    def _compute(self, rows: NDArray[np.int64]) -> SomeRows:
-        """Compute those of these candidates that are not there yet, and no others."""
-        kernel, search = self.kernel, self._search
-        some = self._some = self._some or SomeRows(self.population_size)
-        lacking = some.lacking(rows)
-        end = some.held + lacking.size
-        if some.memory is None or end > some.memory.shape[0]:
-            # Room for all, where others may come: what is not used is not touched.
-            former, size = some.memory, self.population_size
-            whole = former is not None or self.parents_suffice
-            some.memory = kernel.population(size if whole else end, self._n)
-            if former is not None:
-                kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
-        if lacking.size:
-            search.sample(kernel.part(some.memory, some.held, end), self.generation, lacking)
-            some.add(lacking)
-        return some
+        return self._shown(candidates.evaluated)[rows]
 
     def _draw(self) -> None:
-        kernel, search, extra = self.kernel, self._search, self._extra_rows()
-        points = drawn = kernel.population(search.population_size + extra, self._n)
-        if extra:
-            start = self._as_candidate(search.mean, inside=self._mapped is None)
-            kernel.assign(kernel.row(points, 0), start)
-            drawn = kernel.part(points, extra)
-        search.sample(drawn, self.generation)
-        self._points = self._population = points
-        if self._mapped is not None:
-            image = kernel.population(search.population_size + extra, self._n)
-            kernel.confine(image, points, self._mapped)
-            self._population = image
+        first, search = None, self._search
+        if self._extra_rows():
+            # Points that the search keeps apart from the box need no walls.
+            walls = self._walls() if self._candidates.apart is None else None
+            first = as_candidate(self.kernel, search.mean, self._n, walls)
+        self._candidates.make_all(search, self.generation, first)
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the asked candidates; the update happens when all have come.
@@ -299,7 +268,7 @@ class AskTell:
             before. The state is unchanged.
         """
         with self._alone:
-            if self._population is None and self._some is None:
+            if not self._candidates.asked:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
@@ -358,7 +327,7 @@ class AskTell:
             If the larger population does not fit; the search stays as it is.
         """
         with self._alone:
-            if self._population is not None or self._some is not None:
+            if self._candidates.asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
             options = self.options | {
                 "population_size": 2 * self.population_size,
@@ -438,7 +407,7 @@ class AskTell:
         made = cls(start, state["sigma0"], bounds=bounds, manifold=manifold, **options)
         if made.box is not None:
             made.box = type(made.box).from_arrays(arrays)
-            made._mapped = made.box if made.box.apart else None
+            made._candidates.apart = _apart(made.box)
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         told = any(a.size for name, a in inner.items() if name.endswith("previous"))
         if told and made._search.needs_start_value:
@@ -461,19 +430,13 @@ class AskTell:
 
     def __reduce__(self) -> tuple[Any, ...]:
         pending = None if self._pending is None else self._pending.told()
-        asked = self._population is not None or self._some is not None
-        return rebuilt, (type(self), self.state(), asked, pending)
+        return rebuilt, (type(self), self.state(), self._candidates.asked, pending)
 
     # Inner works
 
-    def _as_candidate(self, point: Handle, inside: bool) -> Handle:
-        """Return a point in the precision of candidates, and inside the box in that precision."""
-        kernel = self.kernel
-        rows = kernel.population(1, self.dimension)
-        kernel.assign(kernel.row(rows, 0), point)
-        if self.box is not None and inside:
-            kernel.confine(rows, rows, Clip(self.box.lower, self.box.upper))
-        return kernel.row(rows, 0)
+    def _walls(self) -> Box | None:
+        """Return the walls of the box, for points that lie outside by their rounding alone."""
+        return None if self.box is None else Clip(self.box.lower, self.box.upper)
 
     def _shown(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""
@@ -483,21 +446,20 @@ class AskTell:
         )
 
     def _forget(self) -> None:
-        self._population = self._points = self._pending = self._some = None
+        self._candidates.forget()
+        self._pending = None
 
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self._search.needs_start_value)
 
     def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Compute what the update needs where some were asked for; return where it lies."""
-        if self._population is not None:
+        """Make what the update needs where some were asked for; return where it lies."""
+        if self._candidates.evaluated is not None:
             return None
-        if self._some is None or not self.parents_suffice:
+        if not self.parents_suffice:
             self._draw()
             return None
-        some = self._compute(self._search.parents(ranking))  # type: ignore[attr-defined]
-        self._population = self._points = some.memory
-        return some.places
+        return self._candidates.make_parents(self._search, self.generation, ranking)
 
     def _complete(self, values: Vector) -> None:
         kernel, search = self.kernel, self._search
@@ -518,8 +480,8 @@ class AskTell:
         if lowest < self._best_value:
             self._best_value = lowest
             place = best if places is None else int(places[best])
-            self._best_x = kernel.copy(kernel.row(self._population, place))
-        points = self._points
+            self._best_x = kernel.copy(kernel.row(self._candidates.evaluated, place))
+        points = self._candidates.points
         if extra:
             search.start(ranked.item(0))
             ranked, points = ranked[extra:], kernel.part(points, extra)
@@ -539,13 +501,19 @@ class AskTell:
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
-        if self._pending is not None and self._population is not None:
+        candidates = self._candidates.evaluated
+        if self._pending is not None and candidates is not None:
             values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
             best = int(values.argmin())
             if values[best] < self._best_value:
                 kernel = self.kernel
-                return float(values[best]), kernel.copy(kernel.row(self._population, best))
+                return float(values[best]), kernel.copy(kernel.row(candidates, best))
         return self._best_value, self._best_x
+
+
+def _apart(box: Box | None) -> Box | None:
+    """Return a box of which the search knows nothing."""
+    return box if box is not None and box.apart else None
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:

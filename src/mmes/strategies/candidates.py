@@ -1,0 +1,133 @@
+"""The candidates of the present generation: all of them, or those that were asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.boxes import Box
+from mmes.kernels import Handle, Kernel
+from mmes.strategies.protocol import Search
+
+Rows = NDArray[np.int64]
+
+
+class Candidates:
+    """Makes candidates when they are wanted, and keeps them until the generation is told.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n : int
+        The number of variables.
+    apart : Box or None
+        A box of which the search knows nothing: the images of its points are evaluated.
+
+    Attributes
+    ----------
+    points : handle or None
+        The candidates as the search made them; None before they are made.
+    evaluated : handle or None
+        The same as they are evaluated.
+    """
+
+    def __init__(self, kernel: Kernel, n: int, apart: Box | None):
+        self._kernel, self._n, self.apart = kernel, n, apart
+        self.forget()
+
+    def forget(self) -> None:
+        """Give up what was made."""
+        self.points: Handle = None
+        self.evaluated: Handle = None
+        self._some: _SomeRows | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether all or some of them were made."""
+        return self.evaluated is not None or self._some is not None
+
+    def make_all(self, search: Search, generation: int, first: Handle | None) -> None:
+        """Make all candidates; `first`, where there is one, is one more row before the others."""
+        kernel, rows = self._kernel, search.population_size
+        if first is None:
+            points = drawn = kernel.population(rows, self._n)
+        else:
+            rows += 1
+            points = kernel.population(rows, self._n)
+            kernel.assign(kernel.row(points, 0), first)
+            drawn = kernel.part(points, 1)
+        search.sample(drawn, generation)
+        self.points = self.evaluated = points
+        if self.apart is not None:
+            self.evaluated = kernel.population(rows, self._n)
+            kernel.confine(self.evaluated, points, self.apart)
+
+    def chosen(self, search: Search, generation: int, rows: Rows, whole: bool) -> Handle:
+        """Make those of these candidates that are not there yet, and no others; return them.
+
+        `whole` says whether memory for all of them should be taken at once.
+        """
+        some = self._made(search, generation, rows, whole)
+        places = some.places[rows]
+        first = int(places[0]) if places.size else 0
+        if np.array_equal(places, np.arange(first, first + places.size)):
+            return self._kernel.part(some.memory, first, first + places.size)
+        return some.memory[places]
+
+    def make_parents(self, search: Any, generation: int, ranking: Rows) -> Rows:
+        """Make what the update needs besides what was asked for; return where each row lies."""
+        some = self._made(search, generation, search.parents(ranking), whole=True)
+        self.points = self.evaluated = some.memory
+        return some.places
+
+    def _made(self, search: Search, generation: int, rows: Rows, whole: bool) -> _SomeRows:
+        kernel, size = self._kernel, search.population_size
+        some = self._some = self._some or _SomeRows(size)
+        lacking = some.lacking(rows)
+        end = some.held + lacking.size
+        if some.memory is None or end > some.memory.shape[0]:
+            # Room for all, where others may come: what is not used is not touched.
+            former = some.memory
+            some.memory = kernel.population(size if whole or former is not None else end, self._n)
+            if former is not None:
+                kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
+        if lacking.size:
+            search.sample(kernel.part(some.memory, some.held, end), generation, lacking)
+            some.add(lacking)
+        return some
+
+
+class _SomeRows:
+    """Candidates of a generation, in the order in which they were asked for.
+
+    Parameters
+    ----------
+    count : int
+        The candidates of the whole generation.
+    """
+
+    def __init__(self, count: int):
+        self.memory: Handle = None
+        self.places: Rows = np.full(count, -1, dtype=np.int64)
+        """Where the candidate of each row lies; -1 where it was not asked for."""
+        self.held = 0
+
+    def lacking(self, rows: Rows) -> Rows:
+        """Return those rows, each once, that were not asked for yet."""
+        return np.array([row for row in dict.fromkeys(rows.tolist()) if self.places[row] < 0], int)
+
+    def add(self, rows: Rows) -> None:
+        """Enter rows whose candidates now lie after the others."""
+        self.places[rows] = np.arange(self.held, self.held + rows.size)
+        self.held += rows.size
+
+
+def as_candidate(kernel: Kernel, point: Handle, n: int, box: Box | None) -> Handle:
+    """Return a point in the precision of candidates, treated as the box treats them."""
+    rows = kernel.population(1, n)
+    kernel.assign(kernel.row(rows, 0), point)
+    if box is not None:
+        kernel.confine(rows, rows, box)
+    return kernel.row(rows, 0)
