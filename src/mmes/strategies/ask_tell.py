@@ -10,34 +10,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
-from mmes.boxes import Box, Clip, Start
-from mmes.common_options import COMMON_OPTIONS, with_new_names
+from mmes.boxes import Box, Clip
+from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
-from mmes.kernels import Handle, choose_kernel
-from mmes.manifolds import Manifold, manifold_from
-from mmes.manifolds.kernel import ManifoldKernel
+from mmes.kernels import Handle
+from mmes.manifolds import Manifold
 from mmes.options import Option, validated
-from mmes.randomness import fresh_seed
-from mmes.start import (
-    check_able,
-    checked_manifold,
-    checked_point,
-    checked_sigma,
-    checked_steps,
-    claimed_size,
-    started_from,
-)
+from mmes.start import checked_sigma, started_from
 from mmes.stopping import StopReason
 from mmes.strategies.beginning import (
     COUNTS,
+    Beginning,
+    apart,
+    arguments_of,
     check_sizes,
-    made_box,
     planned_search,
     widest_sigma,
 )
 from mmes.strategies.candidates import Candidates, as_candidate
 from mmes.strategies.ends import Ends
-from mmes.strategies.protocol import Search, Setup, Vector
+from mmes.strategies.protocol import Search, Vector
 from mmes.strategies.recombination import rank
 from mmes.strategies.record import checked_scalar
 
@@ -90,66 +82,33 @@ class AskTell:
     ):
         x0, options = started_from(x0, options)
         chosen = validated(self.option_table(), options, type(self).__name__)
-        sigma = checked_sigma(sigma0)
-        n = claimed_size(x0)
-        self._bounded = bounds is not None
-        self.manifold = checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
-        flat_kernel = choose_kernel(
-            *(chosen[name] for name in ("kernel", "threads", "device", "population_dtype"))
-        )
-        if flat_kernel.device is not None:
-            check_able(self.search_type.on_host, self.name, manifold, flat_kernel.device)
-        self.kernel = flat_kernel if manifold is None else ManifoldKernel(flat_kernel, manifold)
-        planned, self.planned_bytes = self._planned(chosen, n)
-        chosen |= planned
-        point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
-        self._shape, self._n = point.shape, point.size
-        start = point.ravel()
-        sigma, scales = checked_steps(sigma0, scale, start.size)
-        reach = sigma if scales is None else sigma * scales
-        self.box = made_box(bounds, Start(start, reach), chosen["bounds_handling"])
-        if chosen["seed"] is None:
-            chosen["seed"] = fresh_seed()
-        self.seed: int = chosen["seed"]
-        self.options: dict[str, Any] = chosen
-        self.sigma0 = sigma
-        # Where the search keeps points of its own, it knows nothing of the box.
-        mapped = _apart(self.box)
-        mean = start if mapped is None else mapped.map_back(start)
-        setup = Setup(
-            n=start.size,
-            mean=self.kernel.from_host(mean),
-            sigma=sigma,
-            scale=None if scales is None else self.kernel.from_host(scales),
-            box=self.box if mapped is None else None,
-            kernel=self.kernel,
-            seed=self.seed,
-            manifold=manifold,
-        )
-        self._setup = setup
-        self._search = self.search_type(setup, planned)
+        begun = Beginning.checked(self, x0, sigma0, (bounds, scale, manifold), chosen)
+        self.options: dict[str, Any] = begun.options
+        self.seed: int = begun.setup.seed
+        self.sigma0 = begun.setup.sigma
+        self.kernel, self.manifold = begun.setup.kernel, begun.setup.manifold
+        self.box, self.planned_bytes = begun.box, begun.planned_bytes
+        self._setup, self._shape, self._n = begun.setup, begun.shape, begun.setup.n
+        self._search = self.search_type(begun.setup, begun.own_options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
-        if "archive_size" in chosen:
-            chosen["archive_size"] = getattr(self._search, "archive_size", chosen["archive_size"])
+        if "archive_size" in self.options:
+            archive_size = self.options["archive_size"]
+            self.options["archive_size"] = getattr(self._search, "archive_size", archive_size)
         self.generation = 0
         self.evaluations = 0
         self.failed_evaluations = 0
-        self._best_x = as_candidate(self.kernel, start, self._n, self._walls())
+        self._best_x = as_candidate(self.kernel, begun.start, self._n, self._walls())
         self._best_value = math.inf
         self._ends = Ends(
-            chosen,
-            sigma,
-            window=max(setup.degrees_of_freedom, 200),
-            farthest=1e20 * float(np.max(np.abs(start)) + np.max(reach)),
+            self.options,
+            self.sigma0,
+            window=max(begun.setup.degrees_of_freedom, 200),
+            farthest=1e20 * float(np.max(np.abs(begun.start)) + np.max(begun.reach)),
             spread=self._search.spread(),
         )
-        self._candidates = Candidates(self.kernel, self._n, mapped)
+        self._candidates = Candidates(self.kernel, self._n, apart(self.box))
         self._pending: Pending | None = None  # while values come in parts
         self._alone = OneAtATime()
-
-    def _planned(self, options: dict[str, Any], n: int) -> tuple[dict[str, Any], int]:
-        boxed = options["bounds_handling"] if self._bounded else None
-        return planned_search(self.search_type, self.kernel, options, n, boxed, self.manifold)
 
     # What a user reads
 
@@ -333,8 +292,11 @@ class AskTell:
                 "population_size": 2 * self.population_size,
                 "damping": 2 * self.options["damping"],
             }
-            planned, needed = self._planned(options, self.dimension)
-            self.planned_bytes, self.options = needed, options | planned
+            boxed = None if self.box is None else options["bounds_handling"]
+            planned, self.planned_bytes = planned_search(
+                self.search_type, self.kernel, options, self._n, boxed, self.manifold
+            )
+            self.options = options | planned
             grown = self.search_type(self._setup, planned)
             grown.take_over(self._search)
             self._search = grown
@@ -392,22 +354,12 @@ class AskTell:
             raise ValueError(
                 f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
             )
-        arrays = state["arrays"]
         check_sizes(cls.search_type, state)
-        bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
-        # States of version 0.1.0 have no word for it.
-        handling = {} if bounds is None else {"bounds_handling": "clip"}
-        here = {"kernel": kernel, "threads": threads, "device": device}
-        if device is None:
-            here["population_dtype"] = None
-        options = handling | with_new_names(state["options"]) | here
-        manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
-        # The best point is a point of the space and of the box; the mean need not be.
-        start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
-        made = cls(start, state["sigma0"], bounds=bounds, manifold=manifold, **options)
+        arrays = state["arrays"]
+        made = cls(**arguments_of(state, {"kernel": kernel, "threads": threads, "device": device}))
         if made.box is not None:
             made.box = type(made.box).from_arrays(arrays)
-            made._candidates.apart = _apart(made.box)
+            made._candidates.apart = apart(made.box)
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         told = any(a.size for name, a in inner.items() if name.endswith("previous"))
         if told and made._search.needs_start_value:
@@ -509,11 +461,6 @@ class AskTell:
                 kernel = self.kernel
                 return float(values[best]), kernel.copy(kernel.row(candidates, best))
         return self._best_value, self._best_x
-
-
-def _apart(box: Box | None) -> Box | None:
-    """Return a box of which the search knows nothing."""
-    return box if box is not None and box.apart else None
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:

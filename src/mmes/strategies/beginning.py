@@ -1,24 +1,141 @@
-"""Before a search begins: its plan of memory, its box, and sizes of a state that are plausible."""
+"""Before a search begins: what it is made from, its plan of memory, its box; all of it checked."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from mmes import memory
 from mmes.boxes import BOXES, Box, Start
-from mmes.kernels import Kernel
-from mmes.manifolds import Manifold
-from mmes.manifolds.kernel import planned_bytes
-from mmes.start import checked_bounds, checked_inside
-from mmes.strategies.protocol import Search
+from mmes.common_options import with_new_names
+from mmes.kernels import Kernel, choose_kernel
+from mmes.manifolds import Manifold, manifold_from
+from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
+from mmes.randomness import fresh_seed
+from mmes.start import (
+    check_able,
+    checked_bounds,
+    checked_inside,
+    checked_manifold,
+    checked_point,
+    checked_sigma,
+    checked_steps,
+    claimed_size,
+)
+from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import default_population_size
 from mmes.strategies.record import LARGEST_COUNT, checked_scalar
 
 COUNTS = ("generation", "evaluations", "failed_evaluations")
 # On a plateau the mutation strength does not grow beyond so many sigma0.
 PLATEAU_LIMIT = 1e4
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What an optimizer is made from.
+
+    Attributes
+    ----------
+    options : dict
+        All options, filled in, and reduced to the memory there is.
+    own_options : dict
+        Those of the algorithm alone.
+    setup : Setup
+        What the algorithm begins with.
+    box : Box or None
+        The bounds; also a box of which the search knows nothing.
+    start : ndarray
+        The start point, entry by entry.
+    reach : ndarray or float
+        The steps at the start, sigma times the scales.
+    shape : tuple of int
+        The shape of a point.
+    planned_bytes : int
+        The memory that all this will take.
+    """
+
+    options: dict[str, Any]
+    own_options: dict[str, Any]
+    setup: Setup
+    box: Box | None
+    start: Vector
+    reach: Vector | float
+    shape: tuple[int, ...]
+    planned_bytes: int
+
+    @classmethod
+    def checked(
+        cls,
+        strategy: Any,
+        x0: Any,
+        sigma0: Any,
+        space: tuple[Any, Any, Manifold | None],
+        options: dict[str, Any],
+    ) -> Self:
+        """Return what a strategy, an `AskTell`, begins with.
+
+        `space` is (bounds, scale, manifold), and the options are valid ones.
+        """
+        bounds, scale, manifold = space
+        checked_sigma(sigma0)
+        n = claimed_size(x0)
+        checked_manifold(manifold, strategy.name, strategy.on_manifolds, bounds, scale)
+        kernel: Kernel = choose_kernel(
+            *(options[name] for name in ("kernel", "threads", "device", "population_dtype"))
+        )
+        if kernel.device is not None:
+            check_able(strategy.search_type.on_host, strategy.name, manifold, kernel.device)
+        if manifold is not None:
+            kernel = ManifoldKernel(kernel, manifold)
+        boxed = None if bounds is None else options["bounds_handling"]
+        own, needed = planned_search(strategy.search_type, kernel, options, n, boxed, manifold)
+        point = checked_point(x0) if manifold is None else manifold.point(x0, "x0")
+        start = point.ravel()
+        sigma, scales = checked_steps(sigma0, scale, start.size)
+        reach = sigma if scales is None else sigma * scales
+        box = made_box(bounds, Start(start, reach), options["bounds_handling"])
+        seed = fresh_seed() if options["seed"] is None else options["seed"]
+        # Where the search keeps points of its own, it knows nothing of the box.
+        mapped = apart(box)
+        mean = start if mapped is None else mapped.map_back(start)
+        setup = Setup(
+            n=start.size,
+            mean=kernel.from_host(mean),
+            sigma=sigma,
+            scale=None if scales is None else kernel.from_host(scales),
+            box=box if mapped is None else None,
+            kernel=kernel,
+            seed=seed,
+            manifold=manifold,
+        )
+        filled = options | own | {"seed": seed}
+        return cls(filled, own, setup, box, start, reach, point.shape, needed)
+
+
+def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an optimizer that can take over a state.
+
+    `here` holds kernel, threads and device of this machine.
+    """
+    arrays = state["arrays"]
+    bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
+    # States of version 0.1.0 have no word for it.
+    handling = {} if bounds is None else {"bounds_handling": "clip"}
+    if here["device"] is None:
+        here = here | {"population_dtype": None}
+    manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
+    # The best point is a point of the space and of the box; the mean need not be.
+    start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
+    given = {"x0": start, "sigma0": state["sigma0"], "bounds": bounds, "manifold": manifold}
+    return given | handling | with_new_names(state["options"]) | here
+
+
+def apart(box: Box | None) -> Box | None:
+    """Return a box of which the search knows nothing; None for others."""
+    return box if box is not None and box.apart else None
 
 
 def planned_search(
