@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 import mmes
+from mmes import checkpoint
+from mmes.testing import hostile
 
 WAYS = ("serial", "vectorized", "processes", "futures")
 
@@ -43,6 +45,16 @@ class Rowwise:
 @pytest.fixture(params=WAYS)
 def way(request):
     return Way(request.param)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Return the path of a checkpoint without a previous one."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "max_evaluations": 300, "strategy": "mmes"}
+    mmes.minimize(hostile.sphere, np.ones(6), 0.5, checkpoint=path, **options)
+    checkpoint.previous_path(path).unlink(missing_ok=True)
+    return path
 
 
 @pytest.fixture
