@@ -42,6 +42,7 @@ struct FourRows {
 };
 
 #if defined(__AVX2__)
+constexpr bool kAddsFour = true;  // whether rows are added in registers
 using LooseFloats = float __attribute__((vector_size(4 * kWidth), aligned(4)));
 MMES_INLINE Doubles lower_half(Floats a) {
 #if defined(__AVX512F__)
@@ -57,11 +58,26 @@ MMES_INLINE Doubles upper_half(Floats a) {
     return (Doubles)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)a, 1));
 #endif
 }
+#else
+constexpr bool kAddsFour = false;
 #endif
 
-// x = mean + sigma z and, if `pair`, mirror = mean - sigma z; before that, z += sum_k factor_k row_k.
+// x = mean + sigma z and, if there is a mirror image, mirror = mean - sigma z, for the few entries that fill no register;
+// before that, z += sum_k factor_k row_k if there are rows. One copy for all cases: loops over so few need no speed.
+static __attribute__((noinline)) void put_rest(double* x, double* mirror, const double* mean, double sigma, const float* z,
+                                               const FourRows* rows, std::size_t begin, std::size_t i, std::size_t count) {
+    for (; i < count; ++i) {
+        float entry = z[i];
+        for (int k = 0; k < 4 && rows != nullptr; ++k) entry = fused(rows->factor[k], rows->row[k][begin + i], entry);
+        const double step = sigma * static_cast<double>(entry);
+        x[i] = mean[i] + step;
+        if (mirror != nullptr) mirror[i] = mean[i] - step;
+    }
+}
+
+// x = mean + sigma z and, if `pair`, mirror = mean - sigma z; before that, z += sum_k factor_k row_k if `four`.
 template <bool pair, bool past_caches, bool four>
-MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, double sigma, float* z,
+MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, double sigma, const float* z,
                                 const FourRows& rows, std::size_t begin, std::size_t count) {
     const auto put_both = [&](std::size_t i, Doubles step) MMES_INLINE_MEMBER {
         const Doubles centre = *reinterpret_cast<const LooseDoubles*>(mean + i);
@@ -69,27 +85,23 @@ MMES_INLINE void put_candidates(double* x, double* mirror, const double* mean, d
         if constexpr (pair) put<past_caches>(mirror + i, centre - step);
     };
     std::size_t i = 0;
-    if constexpr (four) {
 #if defined(__AVX2__)
-        for (; i + kWidth <= count; i += kWidth) {
-            Floats step = *reinterpret_cast<const LooseFloats*>(z + i);
+    for (; i + kWidth <= count; i += kWidth) {
+        Floats step = *reinterpret_cast<const LooseFloats*>(z + i);
+        if constexpr (four) {
 #pragma GCC unroll 4
             for (int k = 0; k < 4; ++k)
                 step = fused(all(rows.factor[k]), *reinterpret_cast<const LooseFloats*>(rows.row[k] + begin + i), step);
-            put_both(i, sigma * lower_half(step));
-            put_both(i + kDoubles, sigma * upper_half(step));
         }
-#endif
-        for (std::size_t k = i; k < count; ++k)
-            for (int row = 0; row < 4; ++row) z[k] = fused(rows.factor[row], rows.row[row][begin + k], z[k]);
+        put_both(i, sigma * lower_half(step));
+        put_both(i + kDoubles, sigma * upper_half(step));
     }
+#else
+    static_assert(!four);
     for (; i + kDoubles <= count; i += kDoubles)
         put_both(i, sigma * __builtin_convertvector(*reinterpret_cast<const HalfFloats*>(z + i), Doubles));
-    for (; i < count; ++i) {
-        const double step = sigma * static_cast<double>(z[i]);
-        x[i] = mean[i] + step;
-        if constexpr (pair) mirror[i] = mean[i] - step;
-    }
+#endif
+    if (i < count) put_rest(x, pair ? mirror : nullptr, mean, sigma, z, four ? &rows : nullptr, begin, i, count);
 }
 
 // Rows that will be read soon: the first few of a draw.
@@ -134,7 +146,7 @@ struct Draw {
         x = row(itself ? a.place[draw] : a.mirror_place[draw]);
         mirror = itself && image ? row(a.mirror_place[draw]) : nullptr;
         sigma = itself ? a.sigma : -a.sigma;
-        four = a.used == 4 && (a.scale == nullptr || !a.scale_rows);
+        four = kAddsFour && a.used == 4 && (a.scale == nullptr || !a.scale_rows);
         for (int k = 0; k < 4 && four; ++k) {
             four = rows[k] >= 0;
             four_rows.row[k] = a.directions + static_cast<std::size_t>(four ? rows[k] : 0) * a.n;
@@ -218,24 +230,22 @@ static inline void keep_block(float* out, const float* z) {
         put<past_caches>(reinterpret_cast<double*>(out + i), *reinterpret_cast<const LooseDoubles*>(z + i));
 }
 
-MMES_INLINE void sample_block(const Draw& d, std::size_t begin, std::size_t count) {
+static inline void sample_block(const Draw& d, std::size_t begin, std::size_t count) {
     alignas(64) float z[kBlock];
     d.noise.block(z, begin);
     if (d.kept != nullptr) (d.a.past_caches ? keep_block<true> : keep_block<false>)(d.kept + begin, z);
     make_step(z, d, begin, count);
     if (d.mirror != nullptr)
-        d.four ? put_step<true, true>(z, d, begin, count) : put_step<true, false>(z, d, begin, count);
+        d.four ? put_step<true, kAddsFour>(z, d, begin, count) : put_step<true, false>(z, d, begin, count);
     else
-        d.four ? put_step<false, true>(z, d, begin, count) : put_step<false, false>(z, d, begin, count);
+        d.four ? put_step<false, kAddsFour>(z, d, begin, count) : put_step<false, false>(z, d, begin, count);
 }
 
 static inline void sample_draw(const Draw& d, const Ahead& ahead, std::size_t begin, std::size_t count) {
-    std::size_t i = 0;
-    for (; i + kBlock <= count; i += kBlock) {
-        ahead.fetch_block(i);
-        sample_block(d, begin + i, kBlock);
+    for (std::size_t i = 0; i < count; i += kBlock) {
+        if (i + kBlock <= count) ahead.fetch_block(i);
+        sample_block(d, begin + i, count - i < kBlock ? count - i : kBlock);
     }
-    if (i < count) sample_block(d, begin + i, count - i);
 }
 
 static inline void sample(const SampleArguments& a, std::size_t begin, std::size_t end) {
