@@ -15,7 +15,8 @@ EXTRAS := torch jax optuna coco ray docs
 TORCH ?= torch==2.13.0 'triton==3.7.1; sys_platform == "linux"'
 
 # Kernels and strategies whose vectors live on a device; without a GPU on the CPU.
-GPU_TESTS := tests/kernels/test_device_kernels.py tests/strategies/test_devices.py tests/test_devices.py
+GPU_TESTS := tests/kernels/test_device_kernels.py tests/kernels/test_ahead.py tests/kernels/test_launch.py \
+	tests/strategies/test_devices.py tests/test_devices.py
 
 .PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
 
 from mmes.kernels import triton_launch  # noqa: E402
-from mmes.kernels.triton_launch import Launch, Launcher, Uploads  # noqa: E402
+from mmes.kernels.triton_launch import Launch, Launcher  # noqa: E402
+from mmes.kernels.triton_mail import Arrivals, Flow, Upload  # noqa: E402
 
 
 class Graph:
@@ -57,9 +59,12 @@ def work(target: Any = None) -> Launch:
     return Launch(None, (1,), (target, torch.zeros(2)), (3,), {})
 
 
+UPLOAD = Upload(Flow(torch.device("cpu")))
+
+
 def generation(launcher: Started, key: Any, *launches: Launch) -> None:
-    if not launcher.replayed(key):
-        launcher(*launches, key=key)
+    if not launcher.replayed(UPLOAD, key):
+        launcher(UPLOAD, *launches, key=key)
 
 
 def test_what_came_a_few_times_is_replayed(launcher: Started) -> None:
@@ -70,7 +75,7 @@ def test_what_came_a_few_times_is_replayed(launcher: Started) -> None:
     assert len(launcher.started) == 2 * (triton_launch._USUAL + 1)
     assert Graph.replays == 10 - triton_launch._USUAL
     launcher.forget()
-    assert not launcher.replayed("a")
+    assert not launcher.replayed(UPLOAD, "a")
 
 
 def test_a_recording_keeps_what_it_reads_and_not_what_it_writes(launcher: Started) -> None:
@@ -86,7 +91,7 @@ def test_a_recording_keeps_what_it_reads_and_not_what_it_writes(launcher: Starte
 
 def test_work_without_a_key_is_not_recorded(launcher: Started) -> None:
     for _ in range(5):
-        launcher(work())
+        launcher(UPLOAD, work())
     assert not launcher._recorded
 
 
@@ -104,15 +109,94 @@ def test_where_nothing_can_be_recorded_all_is_started(launcher: Started) -> None
     assert len(launcher.started) == 10 + 1
 
 
-def test_uploads_are_used_in_turn() -> None:
-    uploads = Uploads(torch.device("cpu"))
-    seen = []
-    for k in range(triton_launch._SLOTS):
-        slot = uploads.slot(5)
-        slot[:5] = k
-        seen.append(uploads.send())
-    assert [int(tensor[4]) for tensor in seen] == list(range(triton_launch._SLOTS))
-    large = uploads.slot(10_000)
-    large[:] = 7
-    assert int(uploads.send()[9_999]) == 7
-    assert int(seen[0][0]) == 0
+class Watched(Flow):
+    """A GPU that is made up: counts how often it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.device("cpu"))
+        self.waits = 0
+
+    def wait(self) -> None:
+        self.waits += 1
+        super().wait()
+
+
+def test_numbers_are_written_after_the_last_ones_were_taken() -> None:
+    flow = Watched()
+    upload, other = Upload(flow), Upload(flow)
+    for k in range(3):
+        upload.open(300)
+        upload.head((7 << 40) + 5, k, (0.5, 1.5, 2.5), 11)
+        upload.whole[7:300] = k
+        upload.sent()
+        assert upload.there[:3].tolist() == [5, 7 << 8, k]
+        assert upload.real[3:6].tolist() == [0.5, 1.5, 2.5]
+        assert upload.there[6:8].tolist() == [11, k]
+        other.open(10)  # its own memory
+        assert flow.waits == k
+        other.sent()
+    flow.arrived()  # everything sent before the values has been taken
+    upload.open(300)
+    assert flow.waits == 2
+    before = upload.address
+    upload.sent()
+    upload.open(10_000)
+    assert flow.waits == 3
+    assert upload.address != before
+    assert upload.there.numel() >= 10_000
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_arrive_in_double_precision(dtype: torch.dtype) -> None:
+    flow = Watched()
+    arrivals = Arrivals(flow)
+    for size in (3, 3, 5):
+        values = torch.rand(size, dtype=dtype)
+        values[0], values[1] = float("nan"), float("-inf")
+        found = arrivals.fetched(values.clone().requires_grad_())
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, values.numpy())
+    assert flow.waits == 0
+    kept = found.copy()
+    arrivals.fetched(torch.rand(5, dtype=dtype))
+    np.testing.assert_array_equal(found, kept)
+
+
+def test_values_that_do_not_come_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Watched()
+    arrivals = Arrivals(flow)
+    values = torch.rand(4)
+    assert arrivals.sent_for(values)
+    assert arrivals._room is not None
+    arrivals._room.bits[2] = arrivals._room.absent  # as if it were still on its way
+    arrivals.fetched(values)
+    assert flow.waits == 1
+
+
+class Elsewhere:
+    """A tensor on a GPU that is not the kernel's, as far as the door can tell."""
+
+    device, dtype = "cuda:1", torch.float32
+
+    def detach(self) -> Elsewhere:
+        return self
+
+    def cpu(self) -> torch.Tensor:
+        return torch.tensor([3.0, 1.0, 2.0])
+
+
+def test_values_of_another_device_come_through_the_one_door(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from mmes.bookkeeping import told
+
+    flow = Watched()
+    arrivals = Arrivals(flow)
+    away = Elsewhere()
+    assert arrivals.fetched(away) is away
+    assert flow.waits == 1
+    assert told(None, away, None, 3)[1].tolist() == [3.0, 1.0, 2.0]
+    # A tensor that says that it lies on the second GPU, while the kernel's is the first.
+    monkeypatch.setattr(flow, "index", 0)
+    for values in (torch.rand(3), torch.rand(3, 1), torch.arange(3), [1.0, 2.0, 3.0]):
+        assert arrivals.fetched(values) is values

@@ -82,6 +82,13 @@ class HostVectors:
         """See `Kernel.part`."""
         return rows[start:stop]
 
+    def ranked(self, values: Any, count: int, n: int) -> None:
+        """See `Kernel.ranked`; nothing is done ahead."""
+
+    def fetched(self, values: Any) -> Any:
+        """See `Kernel.fetched`."""
+        return values
+
     def shown(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """See `Kernel.shown`."""
         if handle.shape != shape:

@@ -140,7 +140,7 @@ class RecombineCall(NamedTuple):
     """The step of the mean to the weighted parents, the path with it, both in place.
 
     The path becomes decay * path + gain * (step of the mean), and is also written to
-    `archive_row` where there is one.
+    `archive_row` where there is one. With a `ranking` (see `Kernel.ranked`) `parents` are ranks.
     """
 
     population: Handle
@@ -151,6 +151,7 @@ class RecombineCall(NamedTuple):
     decay: float
     gain: float
     archive_row: Handle | None = None
+    ranking: Handle | None = None
 
 
 class ScaleCall(NamedTuple):
@@ -229,6 +230,18 @@ class Kernel(Protocol):
 
     def part(self, rows: Handle, start: int, stop: int | None = None) -> Handle:
         """Return the rows from `start` on, up to `stop`, sharing memory."""
+        ...
+
+    def ranked(self, values: Any, count: int, n: int) -> Handle | None:
+        """Return a ranking that only `recombine` can read, of `count` told values on the device.
+
+        The host need not have seen them: what is called next is done while they are on their way,
+        and only if one of them is a number or -inf. None where that brings nothing.
+        """
+        ...
+
+    def fetched(self, values: Any) -> Any:
+        """Return told values in the host's memory if the kernel fetches them; else as they are."""
         ...
 
     def shown(self, handle: Handle, shape: tuple[int, ...]) -> Handle:

@@ -51,6 +51,7 @@ class TorchKernel:
         default = "float64" if self.place.type == "cpu" else "float32"
         self.population_type = _DTYPES[population_dtype or default]
         self.entry_bytes = self.population_type.itemsize
+        self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
         self._box: tuple[Box, DeviceBox] | None = None
 
     @property
@@ -78,7 +79,7 @@ class TorchKernel:
 
     def population(self, rows: int, n: int) -> torch.Tensor:
         """See `Kernel.population`; torch keeps the memory of those that nobody holds any more."""
-        return torch.empty((rows, n), dtype=self.population_type, device=self.place)
+        return self._typical.new_empty((rows, n))
 
     def from_host(self, array: NDArray[Any]) -> torch.Tensor:
         """See `Kernel.from_host`."""
@@ -104,11 +105,18 @@ class TorchKernel:
 
     def row(self, rows: torch.Tensor, index: int) -> torch.Tensor:
         """See `Kernel.row`."""
-        return rows[index]
+        return rows.select(0, index)
 
     def part(self, rows: torch.Tensor, start: int, stop: int | None = None) -> torch.Tensor:
         """See `Kernel.part`."""
         return rows[start:stop]
+
+    def ranked(self, values: Any, count: int, n: int) -> None:
+        """See `Kernel.ranked`; nothing is done ahead."""
+
+    def fetched(self, values: Any) -> Any:
+        """See `Kernel.fetched`; values come through the one door."""
+        return values
 
     def shown(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         """See `Kernel.shown`; a tensor cannot be made read-only."""

@@ -21,7 +21,8 @@ from mmes.kernels import triton_code
 from mmes.kernels.protocol import DrawnRows, RecombineCall, SampleCall, ScaleCall, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.kernels.torch import TorchKernel
-from mmes.kernels.triton_launch import Launch, Launcher, Uploads
+from mmes.kernels.triton_launch import Launch, Launcher
+from mmes.kernels.triton_mail import Arrivals, Flow, Upload
 
 # Philox blocks of one program, 4 coordinates each.
 _BLOCKS = 128
@@ -36,6 +37,9 @@ _SIZE = 1024
 _TOGETHER, _WIDTH = 4, 512
 # Up to this many directions per draw, their loads are all under way at once.
 _UNROLLED = 8
+# From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
+# own while the host waits for the values.
+_AHEAD = 2**18
 # Rows and factors of one program that draws them.
 _SMALL = 128
 _HEAD = triton_code.HEAD
@@ -53,16 +57,21 @@ class TritonKernel(TorchKernel):
                 f"kernel='triton' needs a GPU, not device={device!r}; TRITON_INTERPRET=1 runs it "
                 "on the CPU, for tests"
             )
-        self._uploads, self._launch = Uploads(self.place), Launcher(self.place)
-        self._nothing = self._uploads.nothing
+        self._launch, flow = Launcher(self.place), Flow(self.place)
+        # Each is sent once per generation; steps that are taken ahead of the values in turn with
+        # others, since values that arrive say nothing of what was sent after them.
+        self._news, self._step, self._lesson = Upload(flow), Upload(flow), Upload(flow)
+        self._next_step = Upload(flow)
+        self._arrivals = Arrivals(flow)
+        self._nothing = torch.zeros(2, dtype=torch.float64, device=self.place)
         self._whole: tuple[tuple[int, int], torch.Tensor, torch.Tensor] | None = None
         self._table: tuple[Vector, torch.Tensor] | None = None
         self._bounds: tuple[Box, torch.Tensor] | None = None
         # Reused: work on a stream is done in order.
         self._mixed: tuple[torch.Tensor, torch.Tensor] | None = None
         self._increments: torch.Tensor | None = None
-        # The memory that recorded work is about.
-        self._known: tuple[Any, ...] = (None,) * 6
+        # What recorded sampling is about, besides its key.
+        self._known: tuple[Any, ...] = (None,) * 9
         self._known_scale: torch.Tensor | None = None
         self._sums = torch.zeros(_PARTS, dtype=torch.float64, device=self.place)
 
@@ -77,10 +86,11 @@ class TritonKernel(TorchKernel):
         count, n = population.shape
         own = call.box is not None and call.box.code is BoxCode.OWN
         drawn = law.drawn if call.directions is not None else None
-        numbers = self._send_news(call, drawn)
-        key = None if drawn is None or call.rows is not None else self._key_of(call, drawn, numbers)
-        if key is not None and self._launch.replayed(key):
+        self._write_news(call, drawn)
+        key = None if drawn is None or call.rows is not None else self._key_of(call, drawn)
+        if key is not None and self._launch.replayed(self._news, key):
             return
+        numbers = self._news.there
         which, places = self._places(count, call)
         rows = factors = each = self._nothing
         used, first = 0, ()
@@ -91,7 +101,7 @@ class TritonKernel(TorchKernel):
             if call.rows is None:
                 first = (drawing,)
             else:
-                self._launch(drawing)
+                self._launch(self._news, drawing)
                 end = call.draws * used
                 rows, factors = (x[:end].view(-1, used)[which] for x in (rows, factors))
         elif call.directions is not None and law.rows is not None and law.factors is not None:
@@ -125,37 +135,43 @@ class TritonKernel(TorchKernel):
             },
             _WARPS,
         )
-        self._launch(*first, sampling, key=None if own else key)
+        self._launch(self._news, *first, sampling, key=None if own else key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
 
-    def _key_of(self, call: SampleCall, drawn: DrawnRows, numbers: torch.Tensor) -> Any:
+    def _key_of(self, call: SampleCall, drawn: DrawnRows) -> Any:
         """Return what the work of a generation depends on, besides the numbers that are sent."""
         law = call.law
         known = (
             call.mean,
             call.directions,
-            law.scale,
             call.box,
-            drawn.cumulative,
+            law.scale,
             law.isotropic_each,
+            law.noise,
+            law.scale_rows,
+            drawn.cumulative,
+            drawn.used,
         )
         if any(map(operator.is_not, known, self._known)):
             self._known = known
             self._launch.forget()
-        population = call.population.data_ptr(), call.population.shape[0]
-        return *population, numbers.data_ptr(), call.draws, drawn.used, law.noise, law.scale_rows
+        population = call.population
+        return population.data_ptr(), population.shape[0], call.draws, self._news.address
 
-    def _send_news(self, call: SampleCall, drawn: DrawnRows | None) -> torch.Tensor:
-        """Send what is new in a generation: address, sigma, and the order of the directions."""
-        stored = 0 if drawn is None else drawn.order.size
-        slot = self._uploads.slot(_HEAD + stored)
-        _address(slot, call)
-        _reals(slot, call.sigma, call.law.isotropic, 0.0 if drawn is None else drawn.factor)
-        slot[triton_code.STORED] = stored
-        if drawn is not None:
-            slot[_HEAD : _HEAD + stored] = drawn.order
-        return self._uploads.send()
+    def _write_news(self, call: SampleCall, drawn: DrawnRows | None) -> None:
+        """Write what is new in a generation: address, sigma, and the order of the directions."""
+        news, isotropic = self._news, call.law.isotropic
+        if drawn is None:
+            news.open(_HEAD)
+            news.head(call.seed, call.generation, (call.sigma, isotropic, 0.0), 0)
+            return
+        order = drawn.order
+        end = _HEAD + order.size
+        news.open(end)
+        reals = call.sigma, isotropic, drawn.factor
+        news.head(call.seed, call.generation, reals, order.size)
+        news.whole[_HEAD:end] = order
 
     def _places(self, count: int, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the draws that are wanted, and where they go; those of whole generations kept."""
@@ -186,21 +202,47 @@ class TritonKernel(TorchKernel):
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        n, count = call.mean.shape[0], call.weights.size
-        slot = self._uploads.slot(_HEAD + 2 * count)
-        _reals(slot, call.decay, call.gain)
-        slot[_HEAD : _HEAD + count] = call.parents
-        slot.view(np.float64)[_HEAD + count : _HEAD + 2 * count] = call.weights
-        row = self._nothing if call.archive_row is None else call.archive_row
-        self._launch(
-            Launch(
-                triton_code.recombine,
-                (_parts(n, _WIDTH),),
-                (call.population, self._uploads.send(), call.mean, call.path, row),
-                (count, n),
-                {"ARCHIVED": call.archive_row is not None, "TOGETHER": _TOGETHER, "SIZE": _WIDTH},
-            )
+        population, mean, path, row = call.population, call.mean, call.path, call.archive_row
+        count = call.weights.size
+        step, middle = self._step, _HEAD + count
+        step.open(middle + count)
+        step.head(0, 0, (call.decay, call.gain, 0.0), 0 if row is None else row.data_ptr())
+        step.whole[_HEAD:middle] = call.parents
+        step.real[middle : middle + count] = call.weights
+        if call.ranking is not None:
+            self._step_ahead(call)
+            return
+        memory = population.data_ptr(), mean.data_ptr(), path.data_ptr(), step.address
+        n = mean.shape[0]
+        key = *memory, n, count, row is None
+        if self._launch.replayed(step, key):
+            return
+        self._launch(step, self._recombining(call, self._nothing, self._nothing), key=key)
+
+    def _recombining(self, call: RecombineCall, values: Any, order: Any) -> Launch:
+        n = call.mean.shape[0]
+        return Launch(
+            triton_code.recombine,
+            (_parts(n, _WIDTH),),
+            (call.population, self._step.there, call.mean, call.path, values, order),
+            (call.weights.size, n),
+            {
+                "ARCHIVED": call.archive_row is not None,
+                "RANKED": call.ranking is not None,
+                "TOGETHER": _TOGETHER,
+                "SIZE": _WIDTH,
+            },
         )
+
+    def _step_ahead(self, call: RecombineCall) -> None:
+        self._launch(self._step, self._recombining(call, *call.ranking))  # type: ignore[misc]
+        self._step, self._next_step = self._next_step, self._step
+
+    def ranked(self, values: Any, count: int, n: int) -> tuple[torch.Tensor, ...] | None:
+        """See `Kernel.ranked`; where the GPU would be waited for."""
+        if n < _AHEAD or not isinstance(values, torch.Tensor) or values.shape != (count,):
+            return None
+        return torch.sort(values.detach(), stable=True) if self._arrivals.sent_for(values) else None
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
@@ -209,11 +251,11 @@ class TritonKernel(TorchKernel):
             self._known_scale = call.scale
             self._increments = torch.empty(n, dtype=torch.float64, device=self.place)
             self._launch.forget()
-        numbers = self._send_weights(call)
-        key = "scale", numbers.data_ptr(), call.weights.size, call.noise
-        if self._launch.replayed(key):
+        self._write_weights(call)
+        key = "scale", self._lesson.address, call.weights.size, call.noise
+        if self._launch.replayed(self._lesson, key):
             return
-        moment = self._moment(self._increments, call, numbers, 2, SCALE_INCREMENT_LIMIT)
+        moment = self._moment(self._increments, call, 2, SCALE_INCREMENT_LIMIT)
         increments, sums = moment.tensors[:2]
         blocks = _parts(n, _SIZE)
         programs = min(blocks, _PARTS)
@@ -224,25 +266,26 @@ class TritonKernel(TorchKernel):
             (n, moment.grid[0], _parts(blocks, programs)),
             {"PARTS": _PARTS, "SIZE": _SIZE},
         )
-        self._launch(moment, growth, key=key)
+        self._launch(self._lesson, moment, growth, key=key)
 
     def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
         del weights  # those of `at`
         total = torch.empty(n, dtype=torch.float64, device=self.place)
-        self._launch(self._moment(total, at, self._send_weights(at), power, float("inf")))
+        self._write_weights(at)
+        self._launch(self._lesson, self._moment(total, at, power, float("inf")))
         return total
 
-    def _send_weights(self, call: ScaleCall) -> torch.Tensor:
-        draws = call.weights.size
-        slot = self._uploads.slot(_HEAD + draws)
-        _address(slot, call)
-        _reals(slot, call.rate)
-        slot.view(np.float64)[_HEAD : _HEAD + draws] = call.weights
-        return self._uploads.send()
+    def _write_weights(self, call: ScaleCall) -> None:
+        lesson, end = self._lesson, _HEAD + call.weights.size
+        lesson.open(end)
+        lesson.head(call.seed, call.generation, (call.rate, 0.0, 0.0), 0)
+        lesson.real[_HEAD:end] = call.weights
 
-    def _moment(
-        self, out: torch.Tensor, call: ScaleCall, numbers: torch.Tensor, power: int, limit: float
-    ) -> Launch:
+    def fetched(self, values: Any) -> Any:
+        """See `Kernel.fetched`."""
+        return self._arrivals.fetched(values)
+
+    def _moment(self, out: torch.Tensor, call: ScaleCall, power: int, limit: float) -> Launch:
         """Return what writes rate * sum_i weights_i z_{0,i}^power, clipped, and sums of parts."""
         n = out.numel()
         blocks = _parts(n, 4 * _BLOCKS)
@@ -250,7 +293,7 @@ class TritonKernel(TorchKernel):
         return Launch(
             triton_code.noise_moment,
             (programs,),
-            (out, self._sums, numbers),
+            (out, self._sums, self._lesson.there),
             (n, call.weights.size, _parts(blocks, programs)),
             {"LIMIT": limit, "NOISE": int(call.noise), "POWER": power, "BLOCKS": _BLOCKS},
             _WARPS,
@@ -265,7 +308,7 @@ class TritonKernel(TorchKernel):
         rows, n = points.shape
         grid, vectors = (_parts(n, _SIZE), rows), (image, points, self._rows_of(box))
         constants = {"BOX": int(box.code), "SIZE": _SIZE}
-        self._launch(Launch(triton_code.confine, grid, vectors, (n,), constants))
+        self._launch(None, Launch(triton_code.confine, grid, vectors, (n,), constants))
 
     def _rows_of(self, box: Box) -> torch.Tensor:
         """Return the arrays of a box as rows of one tensor, in float64."""
@@ -279,18 +322,6 @@ class TritonKernel(TorchKernel):
 def _parts(whole: int, part: int) -> int:
     """Return how many parts cover the whole; `triton.cdiv` takes ten times as long."""
     return -(-whole // part)
-
-
-def _address(slot: NDArray[np.int64], call: SampleCall | ScaleCall) -> None:
-    """Enter where the random numbers are."""
-    slot[0] = call.seed & 0xFFFFFFFF
-    slot[1] = call.seed >> 32
-    slot[2] = call.generation
-
-
-def _reals(slot: NDArray[np.int64], *reals: float) -> None:
-    """Enter real numbers, as every kernel finds them."""
-    slot.view(np.float64)[3 : 3 + len(reals)] = reals
 
 
 def _places(candidates: NDArray[np.int64], draws: int) -> NDArray[np.int64]:

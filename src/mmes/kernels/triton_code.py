@@ -19,8 +19,8 @@ from mmes.randomness import Stream
 # Places in `numbers`.
 _SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
 _FIRST, _SECOND, _THIRD = (tl.constexpr(k) for k in (3, 4, 5))
-STORED, HEAD = 6, 7
-_STORED = tl.constexpr(STORED)
+HEAD = 7
+_WORD = tl.constexpr(6)
 _HEAD = tl.constexpr(HEAD)
 _ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))
 _ISOTROPIC_ANGLE = tl.constexpr(int(Stream.ISOTROPIC_ANGLE))
@@ -197,7 +197,7 @@ def drawn_rows(
 
     The occupied rows follow in `numbers`, from the oldest to the newest.
     """
-    stored = tl.load(numbers + _STORED)
+    stored = tl.load(numbers + _WORD)
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     draw, item = at // used, at % used
     block = item // 64 * 16 + item % 16
@@ -340,16 +340,22 @@ def recombine(
     numbers,
     mean,
     path,
-    archive_row,
+    values,
+    order,
     count,
     n,
     ARCHIVED: tl.constexpr,
+    RANKED: tl.constexpr,
     TOGETHER: tl.constexpr,
     SIZE: tl.constexpr,
 ):
     """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights.
 
-    So many parents are read together: one at a time would wait for each.
+    So many parents are read together: one at a time would wait for each. The row of the archive is
+    named by its address: another one each time, while all else stays where it is.
+
+    RANKED: the parents are given by their ranks, and `values` and `order` are what sorting gave.
+    If none of the values is a number, nothing moves.
     """
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
@@ -361,15 +367,21 @@ def recombine(
             place = numbers + _HEAD + tl.minimum(first + k, count - 1)
             weight = tl.load(place + count).to(tl.float64, bitcast=True)
             weight = tl.where(first + k < count, weight, 0.0)
-            x = tl.load(population + tl.load(place) * n + at, mask=inside).to(tl.float64)
+            parent = tl.load(place)
+            if RANKED:
+                parent = tl.load(order + parent)
+            x = tl.load(population + parent * n + at, mask=inside).to(tl.float64)
             step += weight * (x - centre)
     decay, gain = _real(numbers, _FIRST), _real(numbers, _SECOND)
     moved = tl.load(path + at, mask=inside) * decay + gain * step
+    if RANKED:
+        # As wide as the coordinates: the interpreter has no logic of single numbers.
+        inside = inside & (tl.load(values + at * 0) < float("inf"))
     tl.store(path + at, moved, mask=inside)
     tl.store(mean + at, centre + step, mask=inside)
     if ARCHIVED:
-        entries = moved.to(tl.float32).to(archive_row.dtype.element_ty)
-        tl.store(archive_row + at, entries, mask=inside)
+        archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.float32))
+        tl.store(archive_row + at, moved.to(tl.float32), mask=inside)
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""Getting work to a GPU with little Python: small uploads, and kernels started from a cache.
+"""Getting work to a GPU with little Python: kernels started from a cache, or as recorded graphs.
 
 At n = 1e4 the GPU needs 20 microseconds per generation; what is saved here is most of the rest.
 """
@@ -10,13 +10,10 @@ import functools
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-# Uploads before the device is waited for.
-_SLOTS = 64
-_SMALLEST_SLOT = 256
+from mmes.kernels.triton_mail import Upload, index_of
+
 # Work that was the same so many times is recorded, and this much is remembered.
 _USUAL = 3
 _REMEMBERED = 64
@@ -39,7 +36,8 @@ class Launch(NamedTuple):
 class _Recording:
     """A CUDA graph, with the memory that it is about.
 
-    But for what its last kernel writes: that may be large, and its address belongs to the key.
+    But for the first tensor of its last kernel, the population: that may be large, and its address
+    belongs to the key.
     """
 
     def __init__(self, graph: torch.cuda.CUDAGraph, launches: tuple[Launch, ...]):
@@ -52,53 +50,60 @@ class Launcher:
     """Keeps what Triton compiled, by what it was compiled for, and records work that comes again.
 
     Triton looks at every argument in Python at each call, which takes longer than a small
-    generation. What it looks at is the key here: the alignment of tensors, and the integers. Of
-    the types, that of the first tensor is enough: the others are fixed, or follow from constants.
+    generation. What it looks at is the key here: types and alignment of tensors, and the integers.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._index = _index(device)
+        self._index = index_of(device)
         self._records = device.type == "cuda"
         self._compiled: dict[Any, Any] = {}
         self._recorded: dict[Any, Any] = {}
 
-    def __call__(self, *launches: Launch, key: Any = None) -> None:
-        """Start kernels one after the other; those of a key are recorded for `replayed`.
+    def __call__(self, upload: Upload | None, *launches: Launch, key: Any = None) -> None:
+        """Send numbers and start kernels, one after the other; those of a key may be recorded.
 
-        The same key must stand for the same kernels, the same numbers and the same contents of
-        memory that is only read, until `forget`.
+        The same key must stand for the same kernels, the same memory of the numbers and the same
+        contents of memory that is only read, until `forget`.
         """
-        for launch in launches:
-            self._start(launch)
+        self._send_and_start(upload, launches)
+        if upload is None:
+            return
+        upload.sent()
         if key is None or not self._records:
             return
         times = self._recorded.pop(key, 0) + 1
-        self._recorded[key] = self._recording(launches) if times == _USUAL else times
+        self._recorded[key] = self._recording(upload, launches) if times == _USUAL else times
         if len(self._recorded) > _REMEMBERED:
             del self._recorded[next(iter(self._recorded))]
 
-    def replayed(self, key: Any) -> bool:
-        """Start the kernels of a key as one CUDA graph; false where they were not recorded."""
+    def replayed(self, upload: Upload, key: Any) -> bool:
+        """Send and start what a key stands for as one CUDA graph; false if it is not recorded."""
         recording = self._recorded.get(key, 0)
-        if isinstance(recording, int):
+        if type(recording) is int:
             return False
         with _current(self._index):
             recording.graph.replay()
+        upload.sent()
         return True
 
     def forget(self) -> None:
         """Drop what was recorded: it is about other memory."""
         self._recorded.clear()
 
-    def _recording(self, launches: tuple[Launch, ...]) -> _Recording | int:
+    def _send_and_start(self, upload: Upload | None, launches: tuple[Launch, ...]) -> None:
+        if upload is not None:
+            upload.send()
+        for launch in launches:
+            self._start(launch)
+
+    def _recording(self, upload: Upload, launches: tuple[Launch, ...]) -> _Recording | int:
         """Record kernels that were compiled before; nothing runs meanwhile."""
         graph = torch.cuda.CUDAGraph()
         with _current(self._index), torch.cuda.stream(torch.cuda.Stream()):
             try:
                 # Other threads may use the GPU as they like.
                 graph.capture_begin(capture_error_mode="thread_local")
-                for launch in launches:
-                    self._start(launch)
+                self._send_and_start(upload, launches)
                 graph.capture_end()
             except RuntimeError:  # a driver or a tool under which there are no graphs
                 self._records = False
@@ -111,7 +116,8 @@ class Launcher:
         if not aligned:
             aligned = tuple(pointer & 15 == 0 for pointer in pointers)
         fixed = *launch.sizes, *launch.constants.values()
-        key = id(launch.kernel), launch.warps, launch.tensors[0].dtype, aligned, fixed
+        types = tuple([tensor.dtype for tensor in launch.tensors])
+        key = id(launch.kernel), launch.warps, types, aligned, fixed
         found = self._compiled.get(key)
         with _current(self._index):
             if found is None:
@@ -125,53 +131,6 @@ class Launcher:
             start = stream, found.function, found.packed_metadata, None, None, None
             # What Triton's own call ends in, without its hooks.
             found.run(x, y, 1, *start, *pointers, *fixed)
-
-
-class Uploads:
-    """Small arrays on their way to the device, without waiting for it.
-
-    The memory on the host is pinned and used in turn. On the device it is one tensor: work on a
-    stream is done in order, so that what was sent before is no longer needed.
-    """
-
-    def __init__(self, device: torch.device):
-        self._device, self._on_gpu = device, device.type == "cuda"
-        self.nothing = torch.zeros(2, dtype=torch.float64, device=device)
-        self._capacity = self._next = 0
-        self._pinned: list[torch.Tensor] = []
-        self._slots: list[NDArray[np.int64]] = []
-        self._there = self.nothing
-
-    def slot(self, size: int) -> NDArray[np.int64]:
-        """Return room for so many numbers; `send` sends them, before the next slot is taken."""
-        if self._next == len(self._slots) or size > self._capacity:
-            self._begin_anew(size)
-        return self._slots[self._next]
-
-    def send(self) -> torch.Tensor:
-        """Return the slot on the device."""
-        pinned = self._pinned[self._next]
-        self._next += 1
-        return self._there.copy_(pinned, non_blocking=True) if self._on_gpu else pinned
-
-    def _begin_anew(self, size: int) -> None:
-        if self._on_gpu and self._slots:
-            # All memory was used once; what was sent from it first may still be on its way.
-            torch.cuda.current_stream(self._device).synchronize()
-        self._next = 0
-        if size > self._capacity:
-            self._capacity = max(_SMALLEST_SLOT, 2 * size)
-            whole = torch.zeros(
-                (_SLOTS, self._capacity), dtype=torch.int64, pin_memory=self._on_gpu
-            )
-            self._pinned, self._slots = list(whole), list(whole.numpy())
-            self._there = torch.empty_like(whole[0], device=self._device)
-
-
-def _index(device: torch.device) -> int:
-    if device.type != "cuda":
-        return -1
-    return torch.cuda.current_device() if device.index is None else device.index
 
 
 class _Here:

@@ -231,9 +231,22 @@ class AskTell:
                 raise TellError(
                     "there is nothing to tell: call ask() first, and tell each generation once"
                 )
+            if self.kernel.device is not None:
+                if index is None:
+                    self._begin(values)
+                values = self.kernel.fetched(values)
             self._pending, complete = told(self._pending, values, index, self.rows)
             if complete is not None:
                 self._complete(complete)
+
+    def _begin(self, values: Any) -> None:
+        """Let a search begin its update while the values are on their way, where both know how."""
+        search, whole = self._search, self._population is not None and self._pending is None
+        if not whole or self._extra_rows() or not hasattr(search, "begin"):
+            return
+        ranking = self.kernel.ranked(values, self.rows, self._n)
+        if ranking is not None:
+            search.begin(self._points, ranking, self.generation)  # type: ignore[attr-defined]
 
     def skip(self) -> None:
         """Give up the asked generation: the next `ask` gives the same candidates again."""
@@ -439,6 +452,8 @@ class AskTell:
             ranked, points = ranked[extra:], kernel.part(points, extra)
         failed = ranked.item(ranking.item(0)) == math.inf
         # Without information the state stays: the next generation is another draw.
+        if failed and hasattr(search, "give_up"):
+            search.give_up()  # type: ignore[attr-defined]
         if not failed:
             sigma = search.sigma
             where: tuple[NDArray[np.int64], ...] = () if places is None else (places,)

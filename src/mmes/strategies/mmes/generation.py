@@ -33,6 +33,8 @@ class Generation:
         self._kernel: Kernel = setup.kernel
         self._box, self._seed = setup.box, setup.seed
         self._mixer = StepMixer(parameters, setup.kernel, setup.seed)
+        # The archive's table before the search moved ahead of the values.
+        self._former: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def sample(
         self,
@@ -81,27 +83,13 @@ class Generation:
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
         best = values[ranking[: p.mu]]
 
-        # Archive: the slot that the new path will take (the oldest direction, or one of the closest
-        # pair).
-        row = claim_row(state.archive, p.spacing, generation)
-
-        # Mean:    m' = sum_{i <= mu} w_i x_{i:lambda}.
-        # Path:    p <- (1 - c_c) p + sqrt(c_c (2 - c_c) mu_eff) (m' - m) / sigma.
-        # Archive: q_row = p.           One pass over memory does the three.
-        # Beyond the paper, the worst may push the mean away, with signed weights; mu_eff follows.
-        parents, weights, mu_eff = mirroring.selection(p, state, ranking)
-        if places is not None:
-            parents = places[parents]
-        gain = math.sqrt(p.c_c * (2 - p.c_c) * mu_eff) / state.sigma
-        newest = kernel.row(state.archive.vectors, row)
-        kernel.recombine(
-            RecombineCall(
-                population, parents, weights, state.mean, state.path, 1 - p.c_c, gain, newest
-            )
-        )
+        # Archive, mean and path, unless they have moved ahead of the values.
+        if self._former is None:
+            self._move(population, ranking, state, generation, places)
+        self._former = None
 
         # With signed weights the mean may leave the box.
-        if self._box is not None and parents.size > p.mu:
+        if self._box is not None and mirroring.kappa(p, state) > 0:
             self._lead_back(state.mean, self._box)
 
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
@@ -126,6 +114,55 @@ class Generation:
 
         # Beyond the paper: what the pairs say about the share of independent draws.
         mirroring.observe(p, state, ranking)
+
+    def begin(self, population: Handle, ranking: Handle, state: State, generation: int) -> None:
+        """Begin an update ahead of the values, by their ranking on a device (`Kernel.ranked`)."""
+        self._former = state.archive.order.copy(), state.archive.stamps.copy()
+        ranks = np.arange(self.parameters.population_size)
+        self._move(population, ranks, state, generation, on_device=ranking)
+
+    def give_up(self, state: State) -> None:
+        """Take back what was begun: no value is a number, so that no vector has moved."""
+        if self._former is not None:
+            state.archive.order, state.archive.stamps = self._former
+            self._former = None
+
+    def _move(
+        self,
+        population: Handle,
+        ranking: NDArray[np.int64],
+        state: State,
+        generation: int,
+        places: NDArray[np.int64] | None = None,
+        on_device: Handle | None = None,
+    ) -> None:
+        p, kernel = self.parameters, self._kernel
+        # Archive: the slot that the new path will take (the oldest direction, or one of the closest
+        # pair).
+        row = claim_row(state.archive, p.spacing, generation)
+
+        # Mean:    m' = sum_{i <= mu} w_i x_{i:lambda}.
+        # Path:    p <- (1 - c_c) p + sqrt(c_c (2 - c_c) mu_eff) (m' - m) / sigma.
+        # Archive: q_row = p.           One pass over memory does the three.
+        # Beyond the paper, the worst may push the mean away, with signed weights; mu_eff follows.
+        parents, weights, mu_eff = mirroring.selection(p, state, ranking)
+        if places is not None:
+            parents = places[parents]
+        gain = math.sqrt(p.c_c * (2 - p.c_c) * mu_eff) / state.sigma
+        newest = kernel.row(state.archive.vectors, row)
+        kernel.recombine(
+            RecombineCall(
+                population,
+                parents,
+                weights,
+                state.mean,
+                state.path,
+                1 - p.c_c,
+                gain,
+                newest,
+                on_device,
+            )
+        )
 
     def _lead_back(self, mean: Handle, box: Box) -> None:
         """Lead a mean outside the box back: slowly where it does no harm outside, else at once.

@@ -134,6 +134,14 @@ class MMESSearch(Recorded[State]):
         """See `Search.update`; `places` says where in the population each candidate lies."""
         self._generation.update(population, ranking, values, self.state, generation, places)
 
+    def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
+        """Begin `update` ahead of the values; it follows, or `give_up` where all failed."""
+        self._generation.begin(population, ranking, self.state, generation)
+
+    def give_up(self) -> None:
+        """Take back what was begun."""
+        self._generation.give_up(self.state)
+
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`; states of version 0.1.0 are understood too."""
         named = {_OLD_NAMES.get(name, name): array for name, array in arrays.items()}
