@@ -166,10 +166,15 @@ def test_values_that_do_not_come_are_waited_for(monkeypatch: pytest.MonkeyPatch)
     flow = Watched()
     arrivals = Arrivals(flow)
     values = torch.rand(4)
-    assert arrivals.sent_for(values)
-    assert arrivals._room is not None
-    arrivals._room.bits[2] = arrivals._room.absent  # as if it were still on its way
-    arrivals.fetched(values)
+    room = arrivals.awaited(values)
+    room[:2] = values[:2]  # the others are still on their way
+
+    def come() -> None:
+        flow.waits += 1
+        room[:] = values
+
+    monkeypatch.setattr(flow, "wait", come)
+    assert arrivals.fetched(values).tolist() == values.tolist()
     assert flow.waits == 1
 
 

@@ -62,6 +62,7 @@ class TritonKernel(TorchKernel):
         # others, since values that arrive say nothing of what was sent after them.
         self._news, self._step, self._lesson = Upload(flow), Upload(flow), Upload(flow)
         self._next_step = Upload(flow)
+        self._ranks: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrivals = Arrivals(flow)
         self._nothing = torch.zeros(2, dtype=torch.float64, device=self.place)
         self._whole: tuple[tuple[int, int], torch.Tensor, torch.Tensor] | None = None
@@ -235,14 +236,30 @@ class TritonKernel(TorchKernel):
         )
 
     def _step_ahead(self, call: RecombineCall) -> None:
-        self._launch(self._step, self._recombining(call, *call.ranking))  # type: ignore[misc]
+        """Rank the values on the GPU and recombine by that, while they are on their way."""
+        values, step = call.ranking, self._step
+        count, words = values.shape[0], _HEAD + 2 * call.weights.size
+        if self._ranks is None or self._ranks[0].shape[0] != count:
+            order = torch.empty(count, dtype=torch.int64, device=self.place)
+            self._ranks = order, torch.empty(1, dtype=torch.float64, device=self.place)
+        told = self._arrivals.awaited(values)
+        ranking = Launch(
+            triton_code.rank,
+            (1,),
+            (*self._ranks, told, step.there, values, step.pinned),
+            (count, words),
+            {"SIZE": _power_of_two(count), "WORDS": _power_of_two(words)},
+        )
+        order, best = self._ranks
+        self._launch(None, ranking, self._recombining(call, best, order))
+        step.sent()
         self._step, self._next_step = self._next_step, self._step
 
-    def ranked(self, values: Any, count: int, n: int) -> tuple[torch.Tensor, ...] | None:
-        """See `Kernel.ranked`; where the GPU would be waited for."""
-        if n < _AHEAD or not isinstance(values, torch.Tensor) or values.shape != (count,):
+    def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
+        """See `Kernel.ranked`; the values themselves, where the GPU would be waited for."""
+        if n < _AHEAD or count > _SIZE or not self._arrivals.takes(values, count):
             return None
-        return torch.sort(values.detach(), stable=True) if self._arrivals.sent_for(values) else None
+        return values.detach()
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
@@ -322,6 +339,11 @@ class TritonKernel(TorchKernel):
 def _parts(whole: int, part: int) -> int:
     """Return how many parts cover the whole; `triton.cdiv` takes ten times as long."""
     return -(-whole // part)
+
+
+def _power_of_two(size: int) -> int:
+    """Return the least power of two that is no smaller."""
+    return 1 << (size - 1).bit_length()
 
 
 def _places(candidates: NDArray[np.int64], draws: int) -> NDArray[np.int64]:

@@ -335,12 +335,46 @@ def sample(
 
 
 @triton.jit
+def rank(
+    order,
+    best,
+    told,
+    numbers,
+    values,
+    sent,
+    count,
+    words,
+    SIZE: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Write the order of values, the best of them, and all of them to the host's memory.
+
+    Ties go by index, +inf comes after all numbers and NaN last. What the host has sent for the next
+    kernel is taken along: copies of their own would keep the GPU waiting.
+    """
+    i = tl.arange(0, SIZE)
+    there = i < count
+    v = tl.load(values + i, mask=there, other=0.0)
+    tl.store(told + i, v, mask=there)
+    k = tl.arange(0, WORDS)
+    tl.store(numbers + k, tl.load(sent + k, mask=k < words), mask=k < words)
+    before = i * 0
+    for j in range(count):
+        w = tl.load(values + j + i * 0)
+        less = (w < v) | ((w == w) & (v != v))
+        same = (w == v) | ((w != w) & (v != v))
+        before += (less | (same & (j < i))).to(tl.int32)
+    tl.store(order + before, i.to(tl.int64), mask=there)
+    tl.store(best + i * 0, v, mask=there & (before == 0))
+
+
+@triton.jit
 def recombine(
     population,
     numbers,
     mean,
     path,
-    values,
+    best,
     order,
     count,
     n,
@@ -354,8 +388,8 @@ def recombine(
     So many parents are read together: one at a time would wait for each. The row of the archive is
     named by its address: another one each time, while all else stays where it is.
 
-    RANKED: the parents are given by their ranks, and `values` and `order` are what sorting gave.
-    If none of the values is a number, nothing moves.
+    RANKED: the parents are given by their ranks, and `best` and `order` are those of `rank`. If
+    the best is not a number, nothing moves.
     """
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
@@ -376,7 +410,7 @@ def recombine(
     moved = tl.load(path + at, mask=inside) * decay + gain * step
     if RANKED:
         # As wide as the coordinates: the interpreter has no logic of single numbers.
-        inside = inside & (tl.load(values + at * 0) < float("inf"))
+        inside = inside & (tl.load(best + at * 0) < float("inf"))
     tl.store(path + at, moved, mask=inside)
     tl.store(mean + at, centre + step, mask=inside)
     if ARCHIVED:

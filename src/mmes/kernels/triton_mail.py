@@ -65,11 +65,11 @@ class Upload:
 
     def _take(self, size: int) -> None:
         on_gpu = self._flow.on_gpu
-        self._pinned = torch.zeros(size, dtype=torch.int64, pin_memory=on_gpu)
-        self.whole: NDArray[np.int64] = self._pinned.numpy()
+        self.pinned = torch.zeros(size, dtype=torch.int64, pin_memory=on_gpu)
+        self.whole: NDArray[np.int64] = self.pinned.numpy()
         self.real: NDArray[np.float64] = self.whole.view(np.float64)
         self.there = (
-            torch.empty_like(self._pinned, device=self._flow.device) if on_gpu else self._pinned
+            torch.empty_like(self.pinned, device=self._flow.device) if on_gpu else self.pinned
         )
         self.address: int = self.there.data_ptr()
 
@@ -87,7 +87,7 @@ class Upload:
     def send(self) -> None:
         """Send all."""
         if self._flow.on_gpu:
-            self.there.copy_(self._pinned, non_blocking=True)
+            self.there.copy_(self.pinned, non_blocking=True)
 
     def sent(self) -> None:
         """Take note that it was sent."""
@@ -110,31 +110,35 @@ class Arrivals:
     def __init__(self, flow: Flow):
         self._flow = flow
         self._room: _Room | None = None
-        self._awaited: torch.Tensor | None = None
+        self._awaited = False
 
-    def sent_for(self, values: Any) -> bool:
-        """Let values come that lie on this GPU; false for anything else."""
-        if (
-            type(values) is not torch.Tensor
-            or values.dtype not in _ABSENT
-            or values.dim() != 1
-            or values.get_device() != self._flow.index
-        ):
-            return False
+    def takes(self, values: Any, count: int | None = None) -> bool:
+        """Return whether these are values that lie on this GPU, and as many as that."""
+        return (
+            type(values) is torch.Tensor
+            and values.dtype in _ABSENT
+            and values.dim() == 1
+            and values.get_device() == self._flow.index
+            and (count is None or len(values) == count)
+        )
+
+    def awaited(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the memory that a kernel will write these values to, the next to be fetched."""
         room = self._room_for(values)
         room.bits.fill(room.absent)
-        source = values.detach() if values.requires_grad else values
-        room.pinned.copy_(source, non_blocking=True)
-        self._awaited = values
-        return True
+        self._awaited = True
+        return room.pinned
 
     def fetched(self, values: Any) -> Any:
         """Return values that lie on this GPU as a host array; anything else as it is."""
-        if self._awaited is not values and not self.sent_for(values):
+        if not self.takes(values):
             # They were computed from the candidates, as a rule: there is nothing to wait for.
             self._flow.wait()
             return values
-        self._awaited = None
+        if not self._awaited:
+            source = values.detach() if values.requires_grad else values
+            self.awaited(values).copy_(source, non_blocking=True)
+        self._awaited = False
         room = self._room_for(values)
         words, absent = room.words, room.absent
         for _ in range(_LOOKS):
