@@ -5,7 +5,10 @@
 Bytes are those that must move: every distinct row that a generation mixes read once, candidates
 written once, mean, path and the parents read, mean, path and the new direction written. The copy
 bandwidth (bytes read plus bytes written) is measured in the same run. Absolute times hold for the
-GPU that is named. Needs no compiled part of mmes: ``PYTHONPATH=src python benchmarks/gpu.py``.
+GPU that is named. A generation is `ask`, values that lie on the GPU, and `tell`; the GPU is waited
+for at the end of the generations that are timed. Beside the GPU's figures stand those of the native
+kernel on one thread of the same machine, and of numpy's normals alone. Without the compiled part of
+mmes (``PYTHONPATH=src python benchmarks/gpu.py``) the host's part of a generation takes longer.
 """
 
 from __future__ import annotations
@@ -122,8 +125,9 @@ def moved_bytes(es: mmes.strategies.AskTell) -> tuple[int, int]:
     distinct = np.unique(rows[rows >= 0]).size
     entry = es.kernel.entry_bytes
     scaled = 8 * n * (search.state.scale is not None)
-    sampling = n * (4 * distinct + entry * es.population_size + 8) + scaled
-    telling = n * (entry * search.parameters.mu + 16 + 16 + 4) + 2 * scaled
+    row = search.state.archive.vectors.itemsize
+    sampling = n * (row * distinct + entry * es.population_size + 8) + scaled
+    telling = n * (entry * search.parameters.mu + 16 + 16 + row) + 2 * scaled
     return sampling, telling
 
 
@@ -152,13 +156,14 @@ def generation(es: mmes.strategies.AskTell) -> Callable[[], None]:
     return call
 
 
-def measure(strategy: str, n: int, m: int, copy: float, repeats: int) -> None:
+def measure(strategy: str, n: int, m: int, copy: float, repeats: int, **options: object) -> None:
     """Time ask + tell; the profiler must not have run before, since it slows every launch down."""
-    es = filled(strategy, n, m)
+    es = filled(strategy, n, m, **options)
     bytes_moved = sum(moved_bytes(es))
     seconds, least = wall_seconds(generation(es), repeats)
     record(
         f"{strategy} ask + tell, n = {n:.3g}",
+        **options,
         m=m,
         population=es.population_size,
         draws=draws_of(es),
@@ -182,6 +187,38 @@ def measure_sampling(strategy: str, n: int, m: int, copy: float) -> None:
         us_per_candidate=1e6 * seconds / es.population_size,
         TB_per_s=1e-12 * sampling / seconds,
         share_of_copy=sampling / seconds / copy,
+    )
+
+
+def measure_host(n: int, m: int, repeats: int) -> None:
+    """Time ask + tell of the host's kernel on one thread, and numpy's normals, in turns."""
+    es = mmes.MMES(np.zeros(n), 1.0, seed=1, threads=1, archive_size=m, damping=1e9)
+    random = np.random.default_rng(1)
+    archive = es._search.state.archive
+    for row in archive.vectors:
+        random.standard_normal(out=row, dtype=np.float32)
+    archive.order = random.permutation(m)
+    archive.stamps = np.argsort(archive.order) - 10 * m
+    es.tell(np.arange(es.ask().shape[0], dtype=float))
+    values = random.standard_normal((64, es.population_size))
+    ours, normals = [], []
+    for k in range(repeats):
+        began = time.process_time()
+        es.ask()
+        es.tell(values[k % 64])
+        between = time.process_time()
+        random.standard_normal((es.population_size, n))
+        ours.append(between - began)
+        normals.append(time.process_time() - between)
+    seconds, baseline = statistics.median(ours), statistics.median(normals)
+    record(
+        f"host: mmes ask + tell, n = {n:.3g}",
+        kernel=es.kernel.name,
+        m=m,
+        population=es.population_size,
+        us=1e6 * seconds,
+        us_of_numpy_normals=1e6 * baseline,
+        share=seconds / baseline,
     )
 
 
@@ -330,8 +367,17 @@ def main() -> None:
         for batch in (256, 1024):
             network(batch)
             torch.cuda.empty_cache()
-        measure("mmes", 10**8, 200, copy, 2)
-        torch.cuda.empty_cache()
+        for m, dtype in ((200, "float32"), (400, "bfloat16")):
+            measure("mmes", 10**8, m, copy, 2, archive_dtype=dtype)
+            torch.cuda.empty_cache()
+        measure("mmes", 10**6, 2000, copy, 100, archive_dtype="bfloat16", mean_dtype="float32")
+        for n, m, repeats in (
+            (10**3, 64, 400),
+            (10**4, 200, 200),
+            (10**5, 634, 40),
+            (10**6, 500, 8),
+        ):
+            measure_host(n, m, repeats)
     for strategy, (n, m, _) in itertools.product(STRATEGIES, sizes):
         measure_sampling(strategy, n, m, copy)
         torch.cuda.empty_cache()

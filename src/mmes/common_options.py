@@ -9,6 +9,9 @@ from mmes.kernels import DEVICE_KERNELS, KERNELS
 from mmes.options import Option
 from mmes.randomness import SEED_LIMIT
 
+DEVICE_OPTIONS = ("population_dtype", "mean_dtype", "archive_dtype")
+"""Options that mean nothing where the vectors are numpy arrays."""
+
 # Names of options in states of version 0.1.0.
 _OLD_NAMES = {"noise": "isotropic"}
 
@@ -110,6 +113,14 @@ COMMON_OPTIONS = (
         str,
         "Precision of the candidates on a device.",
         default_text="float32, on the CPU float64",
+        choices=("float32", "float64"),
+    ),
+    Option(
+        "mean_dtype",
+        str,
+        "Precision of mean, path and scales on a device. In float32 a search ends where its steps "
+        "are shorter than the spacing of such numbers at the mean.",
+        default_text="float64",
         choices=("float32", "float64"),
     ),
 )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.common_options import with_new_names
+from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
-from mmes.kernels import choose_kernel
+from mmes.kernels import kernel_for
 from mmes.kernels.choose import check_device_name
 from mmes.manifolds import Manifold, manifold_from
 from mmes.memory import in_words
@@ -41,7 +41,7 @@ from mmes.strategies import (
 )
 
 # The options of the search that may differ after resuming, because no result depends on them.
-_FREE_OPTIONS = ("kernel", "threads", "device", "population_dtype")
+_FREE_OPTIONS = ("kernel", "threads", "device", *DEVICE_OPTIONS)
 # Arguments of `minimize` that are no options, and may differ after resuming.
 _FREE_ARGUMENTS = ("args", "callback", "catch", "progress", "workers")
 
@@ -221,8 +221,7 @@ class RunSettings:
         with understood():
             found = self._continued(saved)
         # What this machine lacks is no fault of the file.
-        kernel, *place = (found.options.get(name) for name in _FREE_OPTIONS)
-        choose_kernel(kernel or "auto", *place)
+        kernel_for(found.options)
         return found
 
     def _continued(self, saved: dict[str, Any]) -> RunSettings:
@@ -280,7 +279,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             | {"kernel": "auto", "threads": None, "resume": "never"}
         )
         if given.get("device", own.get("device")) is None:
-            own.pop("population_dtype", None)
+            own = {name: value for name, value in own.items() if name not in DEVICE_OPTIONS}
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         if own.get("device") is not None:
             check_device_name(own["device"])  # before torch is loaded, which takes 300 MB

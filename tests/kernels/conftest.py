@@ -14,7 +14,7 @@ import pytest
 def make_kernel(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Any]]:
     """Yield what makes a kernel for a precision: on the GPU where there is one, else the CPU."""
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
-    from mmes.kernels import choose_kernel
+    from mmes.kernels import Precision, choose_kernel
 
     if request.param == "triton":
         pytest.importorskip("triton", reason="triton is not installed")
@@ -22,7 +22,7 @@ def make_kernel(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Any]
             os.environ["TRITON_INTERPRET"] = "1"  # read where the kernels are defined
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with np.errstate(all="ignore"):  # a GPU has no warnings, Triton's interpreter has numpy's
-        yield lambda dtype: choose_kernel(request.param, device=device, population_dtype=dtype)
+        yield lambda *names: choose_kernel(request.param, None, device, Precision(*names))
 
 
 @pytest.fixture

@@ -259,3 +259,62 @@ def test_the_tiles_of_a_long_vector_fit_together(
     whole = sampled(kernel, 1100, 7, 4, law)
     monkeypatch.setattr("mmes.kernels.torch._TILE", 7 * 128)
     np.testing.assert_array_equal(sampled(kernel, 1100, 7, 4, law), whole)
+
+
+def test_directions_in_bfloat16_are_rounded_and_mixed(make_kernel: Any) -> None:
+    import torch
+
+    kernel, n = make_kernel("float64"), 200
+    rng = np.random.default_rng(1)
+    points, rows = kernel.population(3, n), kernel.directions(7, n, "bfloat16")
+    kernel.assign(points, rng.standard_normal((3, n)))
+    path = kernel.from_host(rng.standard_normal(n))
+    for row in range(7):
+        call = RecombineCall(
+            points, np.array([2, 0]), np.array([0.7, 0.3]), kernel.vector(n), path, 0.9, 2.5,
+            kernel.row(rows, row),
+        )  # fmt: skip
+        kernel.recombine(call)
+        expected = path.to(torch.float32).to(torch.bfloat16)
+        assert torch.equal(rows[row], expected)
+        assert not torch.equal(rows[row].to(torch.float64), path)
+    # A generation that mixes them is that of the same numbers in float32.
+    wide = directions(kernel, kernel.to_host(rows))
+    found = []
+    for archive in (rows, wide):
+        population = kernel.population(6, n)
+        law = make_law(n, 3)
+        call = SampleCall(
+            population, 3, kernel.vector(n), 0.7, archive, law, None, SEED, GENERATION
+        )
+        kernel.sample(call)
+        found.append(kernel.to_host(population))
+    np.testing.assert_array_equal(*found)
+
+
+def test_means_in_single_precision(make_kernel: Any) -> None:
+    wide, short, n = make_kernel("float64"), make_kernel("float64", "float32"), 300
+    rng = np.random.default_rng(2)
+    points, scales = rng.standard_normal((5, n)), np.exp(rng.standard_normal(n))
+    parents, weights = np.array([4, 1]), np.array([0.75, 0.25])
+    found = []
+    for k in (wide, short):
+        population, rows = k.population(5, n), k.directions(2, n)
+        k.assign(population, points)
+        mean, path, scale = k.from_host(points[0]), k.vector(n), k.from_host(scales)
+        assert mean.dtype == path.dtype == scale.dtype
+        call = RecombineCall(population, parents, weights, mean, path, 0.9, 2.5, k.row(rows, 1))
+        squares = k.step_squares(call)
+        k.recombine(call)
+        k.adapt_scale(ScaleCall(scale, np.array([0.5, -0.5]), 0.05, Noise.NORMAL, SEED, 3))
+        law = StepLaw(0.8, scale=scale)
+        k.sample(SampleCall(population, 3, mean, 0.7, rows, law, None, SEED, GENERATION))
+        k.blend(path, 0.5, 2.0, k.noise_sum(weights, n, Noise.NORMAL, SEED, 3))
+        k.deflate(rows, 0.9, 0.3, path)
+        sums = np.array([k.dot(path, path), k.largest(path), *k.products(rows, path)])
+        found.append(
+            [sums, *(k.to_host(v) for v in (population, rows, mean, path, scale, squares))]
+        )
+    assert found[1][3].dtype == np.float32
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)

@@ -203,6 +203,12 @@ def test_what_cannot_live_on_a_device_is_refused() -> None:
         get_strategy("mmes")(np.ones(4), 1.0, device="abacus")
     with pytest.raises(ValueError, match="population_dtype='float32' needs a device"):
         get_strategy("mmes")(np.ones(4), 1.0, population_dtype="float32")
+    with pytest.raises(ValueError, match="mean_dtype='float32' needs a device"):
+        get_strategy("mmes")(np.ones(4), 1.0, mean_dtype="float32")
+    with pytest.raises(ValueError, match="archive_dtype='bfloat16' needs a device"):
+        get_strategy("mmes")(np.ones(4), 1.0, archive_dtype="bfloat16")
+    with pytest.raises(TypeError, match="archive_dtype"):
+        get_strategy("lm-ma")(np.ones(4), 1.0, archive_dtype="bfloat16", device=DEVICE)
 
 
 def test_the_archive_gives_way_to_the_memory_of_the_device(
@@ -237,6 +243,43 @@ def test_start_points_on_the_wall_stay_inside_in_single_precision() -> None:
         points = hosted(es.ask())
         assert points.max() <= 0.1
         assert hosted(es.best_x).max() <= 0.1
+
+
+@pytest.mark.parametrize("name", ["mmes", "adaptive"])
+def test_archives_in_bfloat16(name: str) -> None:
+    strategy, given = STRATEGIES[name], {"seed": 1, "archive_size": 6}
+    whole = told(strategy(np.ones(50), 0.5, device=DEVICE, **given), 20)
+    short = strategy(np.ones(50), 0.5, device=DEVICE, archive_dtype="bfloat16", **given)
+    assert whole.planned_bytes - short.planned_bytes == 2 * 50 * 6
+    told(short, 20)
+    assert short._search.state.archive.vectors.dtype == torch.bfloat16
+    # Close to the path in float32, and not on it.
+    means = hosted(short.mean), hosted(whole.mean)
+    np.testing.assert_allclose(*means, atol=0.02)
+    assert not np.array_equal(*means)
+    # A state keeps what was stored to the bit; on the host it goes on in float32.
+    state = short.state()
+    again = strategy.from_state(state, device=DEVICE)
+    assert again._search.state.archive.vectors.dtype == torch.bfloat16
+    here = strategy.from_state(state)
+    for es in (short, again, here):
+        told(es, 10)
+    np.testing.assert_array_equal(hosted(again.mean), hosted(short.mean))
+    np.testing.assert_allclose(here.mean, hosted(short.mean), atol=0.02)
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_means_in_single_precision(name: str) -> None:
+    strategy, given = STRATEGIES[name], {"seed": 1, "device": DEVICE}
+    whole = told(strategy(np.ones(40), 0.5, **given), 15)
+    short = told(strategy(np.ones(40), 0.5, mean_dtype="float32", **given), 15)
+    assert short.mean.dtype == torch.float32
+    assert short.sigma == pytest.approx(whole.sigma, rel=1e-4)
+    np.testing.assert_allclose(hosted(short.mean), hosted(whole.mean), atol=1e-4)
+    again = strategy.from_state(short.state(), device=DEVICE)
+    told(short, 5)
+    told(again, 5)
+    np.testing.assert_array_equal(hosted(again.mean), hosted(short.mean))
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")

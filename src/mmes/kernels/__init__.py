@@ -4,7 +4,14 @@
 `torch` keeps the vectors on a device. All fulfil `Kernel`.
 """
 
-from mmes.kernels.choose import DEVICE_KERNELS, KERNELS, choose_kernel, native_problem
+from mmes.kernels.choose import (
+    DEVICE_KERNELS,
+    KERNELS,
+    Precision,
+    choose_kernel,
+    kernel_for,
+    native_problem,
+)
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
@@ -27,6 +34,7 @@ __all__ = [
     "Handle",
     "Kernel",
     "Noise",
+    "Precision",
     "RecombineCall",
     "ReducingKernel",
     "ReferenceKernel",
@@ -34,5 +42,6 @@ __all__ = [
     "ScaleCall",
     "StepLaw",
     "choose_kernel",
+    "kernel_for",
     "native_problem",
 ]

@@ -7,9 +7,9 @@ Where a device is named, its vectors live there: the Triton kernel on a GPU, els
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmes.errors import KernelWarning, warn_user
 from mmes.kernels.reference import ReferenceKernel
@@ -31,23 +31,30 @@ KERNELS: dict[str, Callable[[int | None], Kernel]] = {
 """What makes the kernel of each name, for a number of threads (None: as many as pay)."""
 
 
-def _torch(device: str, population_dtype: str | None) -> Kernel:
+class Precision(NamedTuple):
+    """Precisions of numbers on a device, by their names; None stands for the default."""
+
+    population_dtype: str | None = None
+    mean_dtype: str | None = None
+
+
+def _torch(device: str, precision: Precision) -> Kernel:
     from mmes.kernels.torch import TorchKernel
 
-    return TorchKernel(device, population_dtype)
+    return TorchKernel(device, *precision)
 
 
-def _triton(device: str, population_dtype: str | None) -> Kernel:
+def _triton(device: str, precision: Precision) -> Kernel:
     from mmes.kernels.triton import TritonKernel
 
-    return TritonKernel(device, population_dtype)
+    return TritonKernel(device, *precision)
 
 
-DEVICE_KERNELS: dict[str, Callable[[str, str | None], Kernel]] = {
+DEVICE_KERNELS: dict[str, Callable[[str, Precision], Kernel]] = {
     "torch": _torch,
     "triton": _triton,
 }
-"""What makes the kernel of each name, for a device and the precision of candidates."""
+"""What makes the kernel of each name, for a device and precisions there."""
 
 
 _DEVICES = (
@@ -69,7 +76,7 @@ def choose_kernel(
     name: str = "auto",
     threads: int | None = None,
     device: str | None = None,
-    population_dtype: str | None = None,
+    precision: Precision | None = None,
 ) -> Kernel:
     """Return the kernel of that name; ``"auto"`` takes the fastest there is.
 
@@ -81,7 +88,7 @@ def choose_kernel(
         For kernels on the host.
     device : str or None
         Where the vectors live; None stands for numpy arrays.
-    population_dtype : str or None
+    precision : Precision or None
         For kernels on a device.
 
     Raises
@@ -91,12 +98,12 @@ def choose_kernel(
     ValueError
         If the kernel is not one of the device.
     """
+    precision = precision or Precision()
     if device is not None or name in DEVICE_KERNELS:
-        return _device_kernel(name, device or "cpu", population_dtype)
-    if population_dtype is not None:
-        raise ValueError(
-            f"population_dtype={population_dtype!r} needs a device; numpy candidates are float64"
-        )
+        return _device_kernel(name, device or "cpu", precision)
+    for option, wanted in precision._asdict().items():
+        if wanted is not None:
+            raise ValueError(f"{option}={wanted!r} needs a device; numpy vectors are float64")
     problem = native_problem() if name in ("auto", "native") else None
     if problem is not None and name == "native":
         raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
@@ -109,6 +116,14 @@ def choose_kernel(
             )
         name = "native" if problem is None else "reference"
     return KERNELS[name](_from_environment() if threads is None else threads)
+
+
+def kernel_for(options: Mapping[str, Any]) -> Kernel:
+    """Return the kernel that the options of a strategy ask for; what they lack is left open."""
+    precision = Precision(*(options.get(name) for name in Precision._fields))
+    return choose_kernel(
+        options.get("kernel") or "auto", options.get("threads"), options.get("device"), precision
+    )
 
 
 def _from_environment() -> int | None:
@@ -130,7 +145,7 @@ def check_device_name(name: str) -> None:
         raise ValueError(f"device must be one of torch's, such as 'cuda:1', not {name[:40]!r}")
 
 
-def _device_kernel(name: str, device: str, population_dtype: str | None) -> Kernel:
+def _device_kernel(name: str, device: str, precision: Precision) -> Kernel:
     if name in KERNELS:
         raise ValueError(
             f"kernel={name!r} works in the host's memory and cannot be combined with "
@@ -146,7 +161,7 @@ def _device_kernel(name: str, device: str, population_dtype: str | None) -> Kern
     if name == "auto":
         compiled = device.startswith("cuda") and find_spec("triton") is not None
         name = "triton" if compiled else "torch"
-    return DEVICE_KERNELS[name](device, population_dtype)
+    return DEVICE_KERNELS[name](device, precision)
 
 
 def native_problem() -> str | None:

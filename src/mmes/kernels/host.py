@@ -42,8 +42,12 @@ class HostVectors:
         """See `Kernel.vector`."""
         return np.zeros(n)
 
-    def directions(self, m: int, n: int) -> NDArray[np.float32]:
+    def directions(self, m: int, n: int, dtype: str = "float32") -> NDArray[np.float32]:
         """See `Kernel.directions`; memory is not touched before it is used."""
+        if dtype != "float32":
+            raise ValueError(
+                f"archive_dtype={dtype!r} needs a device; numpy directions are float32"
+            )
         return np.zeros((m, n), dtype=np.float32)
 
     def population(self, rows: int, n: int) -> Vector:

@@ -200,8 +200,8 @@ class Kernel(Protocol):
         """Return a vector of zeros, in the precision of means and paths."""
         ...
 
-    def directions(self, m: int, n: int) -> Handle:
-        """Return m zero rows, in the precision of stored directions."""
+    def directions(self, m: int, n: int, dtype: str = "float32") -> Handle:
+        """Return m zero rows, stored directions; ``"bfloat16"`` where the kernel has it."""
         ...
 
     def population(self, rows: int, n: int) -> Handle:

@@ -30,7 +30,11 @@ from mmes.kernels.torch_random import parts
 
 # Numbers of a tile: rows times coordinates.
 _TILE = 2**21
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
 
 
 class TorchKernel:
@@ -42,14 +46,19 @@ class TorchKernel:
         For example ``"cuda"``, ``"cuda:1"`` or ``"cpu"``.
     population_dtype : str or None
         ``"float32"`` or ``"float64"``: the precision of the candidates. None takes float32 on an
-        accelerator, float64 on the CPU. Means and paths are float64, stored directions float32.
+        accelerator, float64 on the CPU.
+    mean_dtype : str or None
+        The same for means, paths and scales; None takes float64.
     """
 
-    def __init__(self, device: str, population_dtype: str | None = None):
+    def __init__(
+        self, device: str, population_dtype: str | None = None, mean_dtype: str | None = None
+    ):
         self.place = _usable_device(device)
         self.device = str(self.place)
         default = "float64" if self.place.type == "cpu" else "float32"
         self.population_type = _DTYPES[population_dtype or default]
+        self.vector_type = _DTYPES[mean_dtype or "float64"]
         self.entry_bytes = self.population_type.itemsize
         self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
         self._box: tuple[Box, DeviceBox] | None = None
@@ -71,11 +80,11 @@ class TorchKernel:
 
     def vector(self, n: int) -> torch.Tensor:
         """See `Kernel.vector`."""
-        return torch.zeros(n, dtype=torch.float64, device=self.place)
+        return torch.zeros(n, dtype=self.vector_type, device=self.place)
 
-    def directions(self, m: int, n: int) -> torch.Tensor:
+    def directions(self, m: int, n: int, dtype: str = "float32") -> torch.Tensor:
         """See `Kernel.directions`."""
-        return torch.zeros((m, n), dtype=torch.float32, device=self.place)
+        return torch.zeros((m, n), dtype=_DTYPES[dtype], device=self.place)
 
     def population(self, rows: int, n: int) -> torch.Tensor:
         """See `Kernel.population`; torch keeps the memory of those that nobody holds any more."""
@@ -83,11 +92,12 @@ class TorchKernel:
 
     def from_host(self, array: NDArray[Any]) -> torch.Tensor:
         """See `Kernel.from_host`."""
-        return torch.tensor(array, dtype=torch.float64, device=self.place)
+        return torch.tensor(array, dtype=self.vector_type, device=self.place)
 
     def to_host(self, handle: torch.Tensor) -> NDArray[Any]:
-        """See `Kernel.to_host`."""
-        return handle.cpu().numpy()
+        """See `Kernel.to_host`; numpy has no bfloat16."""
+        here = handle.cpu()
+        return (here.to(torch.float32) if here.dtype == torch.bfloat16 else here).numpy()
 
     def copy(self, vector: torch.Tensor) -> torch.Tensor:
         """See `Kernel.copy`."""
@@ -126,7 +136,12 @@ class TorchKernel:
 
     def dot(self, a: torch.Tensor, b: torch.Tensor) -> float:
         """See `Kernel.dot`."""
-        return float(torch.dot(a, b))
+        if a.dtype == b.dtype == torch.float64:
+            return float(torch.dot(a, b))
+        total = torch.zeros((), dtype=torch.float64, device=self.place)
+        for first, last in _tiles(a.shape[0], 1):
+            total += torch.dot(*(x[first:last].to(torch.float64) for x in (a, b)))
+        return float(total)
 
     def largest(self, vector: torch.Tensor) -> float:
         """See `Kernel.largest`."""
@@ -189,7 +204,8 @@ class TorchKernel:
                 z += weight * directions[row, first:last]  # type: ignore[index]
             if scale is not None and law.scale_rows:
                 z *= scale
-            population[:, first:last] = call.mean[first:last] + signs * z.to(torch.float64)[of_row]
+            centre = call.mean[first:last].to(torch.float64)
+            population[:, first:last] = centre + signs * z.to(torch.float64)[of_row]
         if call.box is not None:
             self.confine(population, population, call.box)
 
@@ -200,7 +216,8 @@ class TorchKernel:
             call.path[first:last].add_(step, alpha=call.gain)
             call.mean[first:last].add_(step)
         if call.archive_row is not None:
-            call.archive_row.copy_(call.path)
+            # Rounded to float32 first, as in every kernel.
+            call.archive_row.copy_(call.path.to(torch.float32))
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
@@ -280,7 +297,8 @@ class TorchKernel:
         """See `ReducingKernel.products`."""
         total = torch.zeros(vectors.shape[0], dtype=torch.float64, device=self.place)
         for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
-            total += vectors[:, first:last].to(torch.float64) @ vector[first:last]
+            wide = vector[first:last].to(torch.float64)
+            total += vectors[:, first:last].to(torch.float64) @ wide
         return self.to_host(total)
 
     def add_rows(self, target: torch.Tensor, coefficients: Vector, vectors: torch.Tensor) -> None:
@@ -324,7 +342,8 @@ class TorchKernel:
             vector.copy_(vector.to(torch.float64).mul_(decay).add_(step, alpha=gain))
             q = vector.to(torch.float64)
             length = torch.dot(q, q)
-            t = torch.where(length > 0, torch.dot(step, q) / length.clamp(min=1e-300), 0.0)
+            product = torch.dot(step.to(torch.float64), q)
+            t = torch.where(length > 0, product / length.clamp(min=1e-300), 0.0)
             step.sub_(t * q).div_(torch.sqrt(1 + t * t))
 
     # Inner works
@@ -355,7 +374,8 @@ class TorchKernel:
         parents, weights = self._tensor(call.parents), self._tensor(call.weights)[:, None]
         for first, last in _tiles(call.mean.shape[0], call.weights.size):
             there = call.population[parents, first:last].to(torch.float64)
-            yield first, last, (weights * (there - call.mean[first:last]) ** power).sum(0)
+            centre = call.mean[first:last].to(torch.float64)
+            yield first, last, (weights * (there - centre) ** power).sum(0)
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.tensor(array, device=self.place)

@@ -50,8 +50,10 @@ _PARTS = 4096
 class TritonKernel(TorchKernel):
     """Vectors on a GPU; parameters are those of `TorchKernel`."""
 
-    def __init__(self, device: str, population_dtype: str | None = None):
-        super().__init__(device, population_dtype)
+    def __init__(
+        self, device: str, population_dtype: str | None = None, mean_dtype: str | None = None
+    ):
+        super().__init__(device, population_dtype, mean_dtype)
         if self.place.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
             raise ValueError(
                 f"kernel='triton' needs a GPU, not device={device!r}; TRITON_INTERPRET=1 runs it "
@@ -215,7 +217,7 @@ class TritonKernel(TorchKernel):
             return
         memory = population.data_ptr(), mean.data_ptr(), path.data_ptr(), step.address
         n = mean.shape[0]
-        key = *memory, n, count, row is None
+        key = *memory, n, count, 0 if row is None else row.itemsize
         if self._launch.replayed(step, key):
             return
         self._launch(step, self._recombining(call, self._nothing, self._nothing), key=key)
@@ -228,7 +230,7 @@ class TritonKernel(TorchKernel):
             (call.population, self._step.there, call.mean, call.path, values, order),
             (call.weights.size, n),
             {
-                "ARCHIVED": call.archive_row is not None,
+                "ARCHIVED": 0 if call.archive_row is None else call.archive_row.itemsize,
                 "RANKED": call.ranking is not None,
                 "TOGETHER": _TOGETHER,
                 "SIZE": _WIDTH,

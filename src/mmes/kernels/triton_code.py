@@ -1,9 +1,8 @@
 """The Triton kernels: one pass over memory each, random numbers made in registers.
 
 A program works on `BLOCKS` neighbouring Philox blocks, each of which gives the four entries that
-lie 16 coordinates apart (see `mmes.randomness`). The polynomials are those of `native/noise.hpp`.
-Numbers that change from call to call come in `numbers`, float64 bits in int64, so that no value
-makes Triton compile anew.
+lie 16 coordinates apart (see `mmes.randomness`). Numbers that change from call to call come in
+`numbers`, float64 bits in int64, so that no value makes Triton compile anew.
 """
 # pyright: reportMissingImports=false, reportArgumentType=false, reportIndexIssue=false
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
@@ -13,133 +12,17 @@ makes Triton compile anew.
 import triton
 import triton.language as tl
 
-from mmes.kernels.protocol import Noise
+from mmes.kernels.triton_random import noise, normal_pair, philox, real
 from mmes.randomness import Stream
 
-# Places in `numbers`.
-_SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
+# Places in `numbers`, after those of the random numbers' address.
 _FIRST, _SECOND, _THIRD = (tl.constexpr(k) for k in (3, 4, 5))
 HEAD = 7
 _WORD = tl.constexpr(6)
 _HEAD = tl.constexpr(HEAD)
-_ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))
-_ISOTROPIC_ANGLE = tl.constexpr(int(Stream.ISOTROPIC_ANGLE))
 _MIXTURE_INDEX = tl.constexpr(int(Stream.MIXTURE_INDEX))
 _MIXTURE_FACTOR = tl.constexpr(int(Stream.MIXTURE_FACTOR))
-_STUDENT, _RADEMACHER = tl.constexpr(int(Noise.STUDENT)), tl.constexpr(int(Noise.RADEMACHER))
 _CLIP, _REFLECT, _SMOOTH = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
-
-
-@triton.jit
-def _real(numbers, place: tl.constexpr):
-    return tl.load(numbers + place).to(tl.float64, bitcast=True)
-
-
-@triton.jit
-def _philox(numbers, block, draw, stream: tl.constexpr):
-    """Return the four random words of each block."""
-    key0 = tl.load(numbers + _SEED_LOW).to(tl.uint64)
-    key1 = tl.load(numbers + _SEED_HIGH).to(tl.uint64)
-    zero = block * 0
-    c0 = block.to(tl.uint32)
-    c1 = (zero + draw).to(tl.uint32)
-    c2 = (zero + tl.load(numbers + _GENERATION)).to(tl.uint32)
-    c3 = (zero + stream).to(tl.uint32)
-    for r in tl.static_range(10):
-        # One wide multiplication gives both halves.
-        product0 = c0.to(tl.uint64) * 0xD2511F53
-        product1 = c2.to(tl.uint64) * 0xCD9E8D57
-        k0 = (key0 + (r * 0x9E3779B9) % 4294967296).to(tl.uint32)
-        k1 = (key1 + (r * 0xBB67AE85) % 4294967296).to(tl.uint32)
-        c0 = (product1 >> 32).to(tl.uint32) ^ c1 ^ k0
-        c1 = product1.to(tl.uint32)
-        c2 = (product0 >> 32).to(tl.uint32) ^ c3 ^ k1
-        c3 = product0.to(tl.uint32)
-    return c0, c1, c2, c3
-
-
-@triton.jit
-def _minus_log(word):
-    """Return -ln u of the uniform number that a word stands for."""
-    u = (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
-    bits = u.to(tl.uint32, bitcast=True) + 0x4AFB0D
-    exponent = ((bits >> 23).to(tl.int32) - 127).to(tl.float32)
-    f = ((bits & 0x007FFFFF) + 0x3F3504F3).to(tl.float32, bitcast=True) - 1.0
-    square = f * f
-    p = f * 0.06746601313352585 - 0.11675640940666199
-    p = p * f + 0.11888174712657928
-    p = p * f - 0.12405591458082199
-    p = p * f + 0.14219550788402557
-    p = p * f - 0.1666799634695053
-    p = p * f + 0.2000211924314499
-    p = p * f - 0.25000008940696716
-    p = p * f + 0.3333331346511841
-    p = p * f * square - 0.5 * square
-    p = exponent * -2.12194440e-4 + p
-    return -(exponent * 0.693359375 + (p + f))
-
-
-@triton.jit
-def _turn(word):
-    """Return cosine and sine of the angle 2 pi word / 2^32; the quadrant is split off exactly."""
-    quadrant = (word + 0x20000000) >> 30
-    t = (word - (quadrant << 30)).to(tl.int32, bitcast=True).to(tl.float32) * 9.313225746154785e-10
-    q = t * t
-    s = q * 0.00015820673434063792 - 0.004681266378611326
-    s = s * q + 0.07969257980585098
-    s = s * q - 0.6459640860557556
-    s = (s * q + 1.5707963705062866) * t
-    c = q * 0.0009036316769197583 - 0.02086007222533226
-    c = c * q + 0.25366920232772827
-    c = c * q - 1.2337005138397217
-    c = c * q + 1.0
-    swapped = (quadrant & 1) != 0
-    cosine = tl.where(swapped, s, c).to(tl.uint32, bitcast=True) ^ (((quadrant + 1) & 2) << 30)
-    sine = tl.where(swapped, c, s).to(tl.uint32, bitcast=True) ^ ((quadrant & 2) << 30)
-    return cosine.to(tl.float32, bitcast=True), sine.to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _normal_pair(radius_word, angle_word):
-    radius = tl.sqrt(2.0 * _minus_log(radius_word))
-    cosine, sine = _turn(angle_word)
-    return radius * cosine, radius * sine
-
-
-@triton.jit
-def _student(radius_word, angle_word):
-    x = 0.4 * _minus_log(radius_word)
-    k = (x * 1.4426950408889634 + 0.5).to(tl.int32)
-    kf = k.to(tl.float32)
-    r = kf * 2.12194440e-4 + (kf * -0.693359375 + x)
-    p = r * 0.0013948580017313361 + 0.008369150571525097
-    p = p * r + 0.041666239500045776
-    p = p * r + 0.16666504740715027
-    p = p * r + 0.5
-    p = p * r + 1.0
-    power = ((k + 127) << 23).to(tl.float32, bitcast=True)
-    growth = power * (p * r) + (power - 1.0)
-    cosine, _ = _turn(angle_word)
-    return tl.sqrt(3.0 * growth) * cosine
-
-
-@triton.jit
-def _sign(word):
-    return ((word & 0x80000000) | 0x3F800000).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _noise(numbers, block, draw, NOISE: tl.constexpr):
-    """Return the four entries of z_0 that each block gives."""
-    w0, w1, w2, w3 = _philox(numbers, block, draw, _ISOTROPIC)
-    if NOISE == _RADEMACHER:
-        return _sign(w0), _sign(w1), _sign(w2), _sign(w3)
-    if NOISE == _STUDENT:
-        a0, a1, a2, a3 = _philox(numbers, block, draw, _ISOTROPIC_ANGLE)
-        return _student(w0, a0), _student(w1, a1), _student(w2, a2), _student(w3, a3)
-    z0, z1 = _normal_pair(w0, w1)
-    z2, z3 = _normal_pair(w2, w3)
-    return z0, z1, z2, z3
 
 
 @triton.jit
@@ -202,7 +85,7 @@ def drawn_rows(
     draw, item = at // used, at % used
     block = item // 64 * 16 + item % 16
     word = item // 16 % 4
-    w0, w1, w2, w3 = _philox(numbers, block, draw, _MIXTURE_INDEX)
+    w0, w1, w2, w3 = philox(numbers, block, draw, _MIXTURE_INDEX)
     chosen = tl.where(word < 2, tl.where(word == 0, w0, w1), tl.where(word == 2, w2, w3))
     u = (chosen.to(tl.float64) + 0.5) * 2.3283064365386963e-10
     # How many entries of the table are at most u.
@@ -218,13 +101,13 @@ def drawn_rows(
     age = tl.minimum(low, m - 1)
     there = (at < count) & (age < stored)
     row = tl.load(numbers + _HEAD + (stored - 1 - age), mask=there, other=-1)
-    f0, f1, f2, f3 = _philox(numbers, block, draw, _MIXTURE_FACTOR)
+    f0, f1, f2, f3 = philox(numbers, block, draw, _MIXTURE_FACTOR)
     radius_word = tl.where(word < 2, f0, f2)
     angle_word = tl.where(word < 2, f1, f3)
-    cosine, sine = _normal_pair(radius_word, angle_word)
+    cosine, sine = normal_pair(radius_word, angle_word)
     normal = tl.where(word % 2 == 0, cosine, sine)
     tl.store(rows + at, row, mask=at < count)
-    factor = _real(numbers, _THIRD).to(tl.float32)
+    factor = real(numbers, _THIRD).to(tl.float32)
     tl.store(factors + at, normal * factor, mask=at < count)
 
 
@@ -284,21 +167,21 @@ def sample(
     at0 = block // 16 * 64 + block % 16
     at1, at2, at3 = at0 + 16, at0 + 32, at0 + 48
     in0, in1, in2, in3 = at0 < n, at1 < n, at2 < n, at3 < n
-    m0 = tl.load(mean + at0, mask=in0)
-    m1 = tl.load(mean + at1, mask=in1)
-    m2 = tl.load(mean + at2, mask=in2)
-    m3 = tl.load(mean + at3, mask=in3)
+    m0 = tl.load(mean + at0, mask=in0).to(tl.float64)
+    m1 = tl.load(mean + at1, mask=in1).to(tl.float64)
+    m2 = tl.load(mean + at2, mask=in2).to(tl.float64)
+    m3 = tl.load(mean + at3, mask=in3).to(tl.float64)
     if SCALED != 0:
         d0 = tl.load(scale + at0, mask=in0).to(tl.float32)
         d1 = tl.load(scale + at1, mask=in1).to(tl.float32)
         d2 = tl.load(scale + at2, mask=in2).to(tl.float32)
         d3 = tl.load(scale + at3, mask=in3).to(tl.float32)
-    sigma = _real(numbers, _FIRST)
-    isotropic = _real(numbers, _SECOND).to(tl.float32)
+    sigma = real(numbers, _FIRST)
+    isotropic = real(numbers, _SECOND).to(tl.float32)
     first = (program % groups) * per_group
     for i in range(first, tl.minimum(first + per_group, draws)):
         draw = tl.load(places + i)
-        z0, z1, z2, z3 = _noise(numbers, block, draw, NOISE)
+        z0, z1, z2, z3 = noise(numbers, block, draw, NOISE)
         if EACH:
             isotropic = tl.load(each + i)
         z0, z1, z2, z3 = z0 * isotropic, z1 * isotropic, z2 * isotropic, z3 * isotropic
@@ -386,14 +269,15 @@ def recombine(
     """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights.
 
     So many parents are read together: one at a time would wait for each. The row of the archive is
-    named by its address: another one each time, while all else stays where it is.
+    named by its address: another one each time, while all else stays where it is. ARCHIVED is its
+    number of bytes per entry, 0 where there is none.
 
     RANKED: the parents are given by their ranks, and `best` and `order` are those of `rank`. If
     the best is not a number, nothing moves.
     """
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    centre = tl.load(mean + at, mask=inside)
+    centre = tl.load(mean + at, mask=inside).to(tl.float64)
     step = tl.full([SIZE], 0.0, tl.float64)
     for first in range(0, count, TOGETHER):
         for k in tl.static_range(TOGETHER):
@@ -406,16 +290,21 @@ def recombine(
                 parent = tl.load(order + parent)
             x = tl.load(population + parent * n + at, mask=inside).to(tl.float64)
             step += weight * (x - centre)
-    decay, gain = _real(numbers, _FIRST), _real(numbers, _SECOND)
-    moved = tl.load(path + at, mask=inside) * decay + gain * step
+    decay, gain = real(numbers, _FIRST), real(numbers, _SECOND)
+    moved = tl.load(path + at, mask=inside).to(tl.float64) * decay + gain * step
     if RANKED:
         # As wide as the coordinates: the interpreter has no logic of single numbers.
         inside = inside & (tl.load(best + at * 0) < float("inf"))
     tl.store(path + at, moved, mask=inside)
     tl.store(mean + at, centre + step, mask=inside)
-    if ARCHIVED:
-        archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.float32))
-        tl.store(archive_row + at, moved.to(tl.float32), mask=inside)
+    if ARCHIVED != 0:
+        short = moved.to(tl.float32)
+        if ARCHIVED == 2:
+            archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.bfloat16))
+            tl.store(archive_row + at, short.to(tl.bfloat16), mask=inside)
+        else:
+            archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.float32))
+            tl.store(archive_row + at, short, mask=inside)
 
 
 @triton.jit
@@ -450,7 +339,7 @@ def noise_moment(
     The weights follow in `numbers`, one per draw. A program works on `rounds` groups of blocks, as
     far apart as there are programs.
     """
-    rate = _real(numbers, _FIRST)
+    rate = real(numbers, _FIRST)
     written = rate * 0.0
     for turn in range(rounds):
         group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
@@ -459,7 +348,7 @@ def noise_moment(
         t1, t2, t3 = t0, t0, t0
         for i in range(draws):
             weight = tl.load(numbers + _HEAD + i).to(tl.float64, bitcast=True)
-            z0, z1, z2, z3 = _noise(numbers, block, i, NOISE)
+            z0, z1, z2, z3 = noise(numbers, block, i, NOISE)
             t0 += weight * _power(z0, POWER)
             t1 += weight * _power(z1, POWER)
             t2 += weight * _power(z2, POWER)
@@ -491,7 +380,7 @@ def grow(scale, increments, sums, n, parts, rounds, PARTS: tl.constexpr, SIZE: t
         at = group * SIZE + tl.arange(0, SIZE)
         inside = at < n
         x = tl.load(increments + at, mask=inside, other=0.0) - mean
-        d = tl.load(scale + at, mask=inside)
+        d = tl.load(scale + at, mask=inside).to(tl.float64)
         tl.store(scale + at, d * tl.exp(x), mask=inside)
 
 

@@ -22,7 +22,7 @@ class Archive:
     =================  ==============  ==========================================
     field              paper           meaning
     =================  ==============  ==========================================
-    vectors            q               (m, n) float32, one direction per row
+    vectors            q               (m, n) float32 or bfloat16, one direction per row
     stamps             t               generation in which each row was written
     order              v               rows from the oldest to the newest
     =================  ==============  ==========================================
@@ -33,10 +33,10 @@ class Archive:
     order: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, m: int, n: int, kernel: Kernel) -> Archive:
+    def empty(cls, m: int, n: int, kernel: Kernel, dtype: str = "float32") -> Archive:
         """Return an archive without directions; its memory is not touched before it is used."""
         return cls(
-            kernel.directions(m, n), np.zeros(m, dtype=np.int64), np.empty(0, dtype=np.int64)
+            kernel.directions(m, n, dtype), np.zeros(m, dtype=np.int64), np.empty(0, dtype=np.int64)
         )
 
     def saved(self, kernel: Kernel) -> dict[str, NDArray[Any]]:

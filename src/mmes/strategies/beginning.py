@@ -9,8 +9,8 @@ import numpy as np
 
 from mmes import memory
 from mmes.boxes import BOXES, Box, Start
-from mmes.common_options import with_new_names
-from mmes.kernels import Kernel, choose_kernel
+from mmes.common_options import DEVICE_OPTIONS, with_new_names
+from mmes.kernels import Kernel, kernel_for
 from mmes.manifolds import Manifold, manifold_from
 from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
 from mmes.randomness import fresh_seed
@@ -83,9 +83,7 @@ class Beginning:
         checked_sigma(sigma0)
         n = claimed_size(x0)
         checked_manifold(manifold, strategy.name, strategy.on_manifolds, bounds, scale)
-        kernel: Kernel = choose_kernel(
-            *(options[name] for name in ("kernel", "threads", "device", "population_dtype"))
-        )
+        kernel = kernel_for(options)
         if kernel.device is not None:
             check_able(strategy.search_type.on_host, strategy.name, manifold, kernel.device)
         if manifold is not None:
@@ -124,13 +122,14 @@ def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
     bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
     # States of version 0.1.0 have no word for it.
     handling = {} if bounds is None else {"bounds_handling": "clip"}
+    options = handling | with_new_names(state["options"]) | here
     if here["device"] is None:
-        here = here | {"population_dtype": None}
+        options = {name: value for name, value in options.items() if name not in DEVICE_OPTIONS}
     manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
     # The best point is a point of the space and of the box; the mean need not be.
     start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
     given = {"x0": start, "sigma0": state["sigma0"], "bounds": bounds, "manifold": manifold}
-    return given | handling | with_new_names(state["options"]) | here
+    return given | options
 
 
 def apart(box: Box | None) -> Box | None:

@@ -34,6 +34,13 @@ OPTIONS = (
         low=1,
     ),
     Option(
+        "archive_dtype",
+        str,
+        "Precision of the stored directions; 'bfloat16', on a device alone, takes half the memory.",
+        default="float32",
+        choices=("float32", "bfloat16"),
+    ),
+    Option(
         "mixing",
         int,
         "Mixing strength: directions that one step mixes; 'm' takes as many as are stored.",

@@ -58,7 +58,7 @@ class MMESSearch(Recorded[State]):
             mean=setup.mean,
             sigma=setup.sigma,
             path=kernel.vector(n),
-            archive=Archive.empty(archive_size, n, kernel),
+            archive=Archive.empty(archive_size, n, kernel, options["archive_dtype"]),
             previous=np.empty(0),
             scale=scale,
         )
@@ -80,19 +80,20 @@ class MMESSearch(Recorded[State]):
             # The scale, its change, and the noise that it is learnt from.
             vectors += 8 * n * 2 + min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)
-        needed = population + vectors + 4 * n * wanted
+        row = n * (2 if options["archive_dtype"] == "bfloat16" else 4)
+        needed = population + vectors + row * wanted
         if needed <= available:
             return options, needed
-        fitting = max(available - population - vectors, 0) // (4 * n)
+        fitting = max(available - population - vectors, 0) // row
         if options["archive_size"] is None and fitting >= _SMALLEST_ARCHIVE:
             warn_user(
                 f"the default archive of m = {wanted} directions of {n} variables takes "
-                f"{in_words(4 * n * wanted)}, but {in_words(available)} are usable: "
+                f"{in_words(row * wanted)}, but {in_words(available)} are usable: "
                 f"m is reduced to {fitting}",
                 ReducedArchiveWarning,
             )
             reduced = options | {"archive_size": int(fitting)}
-            return reduced, population + vectors + 4 * n * fitting
+            return reduced, population + vectors + row * fitting
         advice = (
             f"archive_size={fitting} would fit"
             if fitting >= 1
@@ -101,7 +102,7 @@ class MMESSearch(Recorded[State]):
         )
         raise MemoryError(
             f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
-            f"({in_words(4 * n * wanted)}), but {in_words(available)} are usable; {advice}"
+            f"({in_words(row * wanted)}), but {in_words(available)} are usable; {advice}"
         )
 
     def start(self, value: float) -> None:
