@@ -63,7 +63,7 @@ class TritonKernel(TorchKernel):
         # Each is sent once per generation; steps that are taken ahead of the values in turn with
         # others, since values that arrive say nothing of what was sent after them.
         self._news, self._step, self._lesson = Upload(flow), Upload(flow), Upload(flow)
-        self._next_step = Upload(flow)
+        self._next_step, self._squares = Upload(flow), Upload(flow)
         self._ranks: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrivals = Arrivals(flow)
         self._nothing = torch.zeros(2, dtype=torch.float64, device=self.place)
@@ -206,12 +206,8 @@ class TritonKernel(TorchKernel):
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
         population, mean, path, row = call.population, call.mean, call.path, call.archive_row
-        count = call.weights.size
-        step, middle = self._step, _HEAD + count
-        step.open(middle + count)
-        step.head(0, 0, (call.decay, call.gain, 0.0), 0 if row is None else row.data_ptr())
-        step.whole[_HEAD:middle] = call.parents
-        step.real[middle : middle + count] = call.weights
+        count, step = call.weights.size, self._step
+        _write_parents(step, call)
         if call.ranking is not None:
             self._step_ahead(call)
             return
@@ -236,6 +232,20 @@ class TritonKernel(TorchKernel):
                 "SIZE": _WIDTH,
             },
         )
+
+    def step_squares(self, call: RecombineCall) -> torch.Tensor:
+        """See `ReducingKernel.step_squares`."""
+        total, n = torch.empty_like(call.mean, dtype=torch.float64), call.mean.shape[0]
+        _write_parents(self._squares, call)
+        launch = Launch(
+            triton_code.step_squares,
+            (_parts(n, _WIDTH),),
+            (total, call.population, self._squares.there, call.mean),
+            (call.weights.size, n),
+            {"TOGETHER": _TOGETHER, "SIZE": _WIDTH},
+        )
+        self._launch(self._squares, launch)
+        return total
 
     def _step_ahead(self, call: RecombineCall) -> None:
         """Rank the values on the GPU and recombine by that, while they are on their way."""
@@ -341,6 +351,16 @@ class TritonKernel(TorchKernel):
 def _parts(whole: int, part: int) -> int:
     """Return how many parts cover the whole; `triton.cdiv` takes ten times as long."""
     return -(-whole // part)
+
+
+def _write_parents(upload: Upload, call: RecombineCall) -> None:
+    """Write what the kernels that read parents want to know."""
+    row, count = call.archive_row, call.weights.size
+    middle = _HEAD + count
+    upload.open(middle + count)
+    upload.head(0, 0, (call.decay, call.gain, 0.0), 0 if row is None else row.data_ptr())
+    upload.whole[_HEAD:middle] = call.parents
+    upload.real[middle : middle + count] = call.weights
 
 
 def _power_of_two(size: int) -> int:

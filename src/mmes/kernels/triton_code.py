@@ -252,6 +252,14 @@ def rank(
 
 
 @triton.jit
+def _to_bfloat16(x):
+    """Round to the nearest, written out: Triton's interpreter cuts the last bits off."""
+    bits = x.to(tl.uint32, bitcast=True)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return bits.to(tl.float32, bitcast=True).to(tl.bfloat16)
+
+
+@triton.jit
 def recombine(
     population,
     numbers,
@@ -301,10 +309,37 @@ def recombine(
         short = moved.to(tl.float32)
         if ARCHIVED == 2:
             archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.bfloat16))
-            tl.store(archive_row + at, short.to(tl.bfloat16), mask=inside)
+            tl.store(archive_row + at, _to_bfloat16(short), mask=inside)
         else:
             archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.float32))
             tl.store(archive_row + at, short, mask=inside)
+
+
+@triton.jit
+def step_squares(
+    out,
+    population,
+    numbers,
+    mean,
+    count,
+    n,
+    TOGETHER: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """Write sum_k weights_k (gain (x_k - mean))^2; parents and weights as in `recombine`."""
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = at < n
+    centre = tl.load(mean + at, mask=inside).to(tl.float64)
+    total = tl.full([SIZE], 0.0, tl.float64)
+    for first in range(0, count, TOGETHER):
+        for k in tl.static_range(TOGETHER):
+            place = numbers + _HEAD + tl.minimum(first + k, count - 1)
+            weight = tl.load(place + count).to(tl.float64, bitcast=True)
+            weight = tl.where(first + k < count, weight, 0.0)
+            x = tl.load(population + tl.load(place) * n + at, mask=inside).to(tl.float64) - centre
+            total += weight * (x * x)
+    gain = real(numbers, _SECOND)
+    tl.store(out + at, total * (gain * gain), mask=inside)
 
 
 @triton.jit
