@@ -241,12 +241,13 @@ class AskTell:
 
     def _begin(self, values: Any) -> None:
         """Let a search begin its update while the values are on their way, where both know how."""
-        search, whole = self._search, self._population is not None and self._pending is None
-        if not whole or self._extra_rows() or not hasattr(search, "begin"):
+        search, points = self._search, self._candidates.points
+        whole = points is not None and self._pending is None and not self._extra_rows()
+        if not whole or not hasattr(search, "begin"):
             return
         ranking = self.kernel.ranked(values, self.rows, self._n)
         if ranking is not None:
-            search.begin(self._points, ranking, self.generation)  # type: ignore[attr-defined]
+            search.begin(points, ranking, self.generation)  # type: ignore[attr-defined]
 
     def skip(self) -> None:
         """Give up the asked generation: the next `ask` gives the same candidates again."""
