@@ -121,8 +121,9 @@ class TorchKernel:
         """See `Kernel.part`."""
         return rows[start:stop]
 
-    def ranked(self, values: Any, count: int, n: int) -> None:
+    def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
         """See `Kernel.ranked`; nothing is done ahead."""
+        return None
 
     def fetched(self, values: Any) -> Any:
         """See `Kernel.fetched`; values come through the one door."""

@@ -249,7 +249,8 @@ class TritonKernel(TorchKernel):
 
     def _step_ahead(self, call: RecombineCall) -> None:
         """Rank the values on the GPU and recombine by that, while they are on their way."""
-        values, step = call.ranking, self._step
+        values: Any = call.ranking
+        step = self._step
         count, words = values.shape[0], _HEAD + 2 * call.weights.size
         if self._ranks is None or self._ranks[0].shape[0] != count:
             order = torch.empty(count, dtype=torch.int64, device=self.place)

@@ -3,7 +3,7 @@
 Pinned memory of the host is written or read while the GPU works. How far the GPU has come is known
 from the values that arrive: they are the last of what was started.
 """
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportArgumentType=false
 
 from __future__ import annotations
 
