@@ -31,6 +31,12 @@ def test_the_table_of_reasons_is_up_to_date_and_complete() -> None:
     assert [reason.name for reason in StopReason if f"| `{reason.name}` |" not in page] == []
 
 
+def test_the_tables_of_the_arena_are_those_of_its_single_runs() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "competitions.py"), "--check"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     words = re.sub(r"`[^`\n]*`", "", page.read_text())  # code is no link

@@ -18,7 +18,7 @@ from mmes.experiments.plan import Trial
 from mmes.experiments.single_runs import take_over
 from mmes.experiments.standings import standings, value_after
 from mmes.experiments.store import Store, TrialResult
-from mmes.experiments.tables import number
+from mmes.experiments.tables import Table, number
 from mmes.problems.suite import CHECKPOINTS
 
 ROOT = Path(__file__).parents[1]
@@ -92,12 +92,53 @@ def tables_of(suite: str) -> dict[str, str]:
         store = Store(Path(folder))
         take_over(ROOT / "benchmarks" / "data" / f"{suite}.csv", store)
         runs, results = finished_runs(store, suite, BUDGET)
-    made = {table.name: table for table in standings(suite, runs, results, CHECKPOINTS).tables}
     found = {"runs": effort(runs, results), "own": own_table(suite, runs, results)}
-    for name in (f"medians-{BUDGET}", "points", "points-quoted", "quoted-ratios"):
-        if name in made:
-            found[name] = body(to_markdown(made[name]))
+    everyone = tables_by_name(suite, runs, results)
+    for name in (f"medians-{BUDGET}", "quoted-ratios"):
+        if name in everyone:
+            found[name] = body(to_markdown(everyone[name]))
+    complete = run_on_all(runs)
+    found["points"] = body(
+        to_markdown(
+            tables_by_name(suite, [run for run in runs if run.strategy.label in complete], results)[
+                "points"
+            ]
+        )
+    )
+    alone = tables_by_name(suite, [run for run in runs if run.strategy.label == OWN], results)
+    found["rank"] = summary(alone)
     return {f"{suite} {name}": table for name, table in found.items()}
+
+
+def tables_by_name(suite: str, runs: Runs, results: Results) -> dict[str, Table]:
+    """Return the tables of a competition among some runs."""
+    return {table.name: table for table in standings(suite, runs, results, CHECKPOINTS).tables}
+
+
+def run_on_all(runs: Runs) -> set[str]:
+    """Return the strategies that were run on every function."""
+    functions = by_function(runs)
+    labels = {run.strategy.label for run in runs}
+    return {label for label in labels if all(label in cells for cells in functions.values())}
+
+
+def summary(alone: Mapping[str, Table]) -> str:
+    """Return average rank and points of AdaptiveMMES among the medians that the paper prints."""
+    ranks = next(
+        cells
+        for words, cells in alone[f"medians-{BUDGET}"].footers
+        if OWN in words and OWN in cells
+    )
+    ((_, totals),) = alone["points-quoted"].footers
+    points = {name.removesuffix(" (quoted)"): total for name, total in totals.items()}
+    names = sorted(ranks, key=lambda name: float(ranks[name]))
+    return grid(
+        ["", *names],
+        [
+            ["average rank", *(ranks[name] for name in names)],
+            ["points", *(points[name] for name in names)],
+        ],
+    )
 
 
 def body(markdown: str) -> str:
