@@ -29,7 +29,7 @@ SETTING = {"max_evaluations": 240, "seed": 3}
 # A Dask client; ``Client("scheduler:8786")`` would be the cluster's.
 
 here = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
-with Client(**here, dashboard_address=None) as client:
+with Client(**here, dashboard_address=":0") as client:
     dask = mmes.minimize(slow, np.zeros(50), 0.5, workers=client, **SETTING)
 
 # %%

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,11 @@ import mmes
 from mmes import checkpoint
 from mmes.cli import main
 from mmes.cli.arguments import add_options
+from mmes.cli.doctor import EXTRAS
 from mmes.run_options import RUN_OPTIONS
 from mmes.testing import hostile
 
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = """
 import time
 import numpy as np
@@ -233,6 +236,11 @@ def test_the_doctor_finds_all_well(capsys):
     assert "FAILED" not in out
     assert "n = 100,000,000: " in out
     assert "All is well." in out
+
+
+def test_the_doctor_knows_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all", "dev", "docs"}
 
 
 def test_row27_the_doctor_says_why_there_is_no_native_kernel(capsys, monkeypatch):

@@ -41,6 +41,26 @@ def plan(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        (["reproduce", "accuracy", "--quick"], "polars", "bench"),
+        (["bench", "plan.toml"], "matplotlib", "bench"),
+        (["compete", "lsgo2013", "--function", "f1", "--budget", "1000"], "jinja2", "report"),
+    ],
+)
+def test_a_missing_extra_is_named_before_the_first_run(
+    plan, monkeypatch, capsys, command, package, extra
+):
+    monkeypatch.chdir(plan.parent)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(command) == 2
+    told = capsys.readouterr()
+    assert f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'" in told.err
+    assert not told.out
+    assert not (plan.parent / "out").exists()
+
+
 def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2"]) == 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from mmes.cli.arguments import Parser, assignment, number
-from mmes.cli.laboratory import FAILED_RUNS, add_effort, effort_of, guarded, tell
+from mmes.cli.laboratory import FAILED_RUNS, add_effort, effort_of, guarded, require_extras, tell
 from mmes.cli.status import OK, Mistake
 from mmes.experiments import competition as entries
 from mmes.experiments.formats import to_text
@@ -70,6 +70,7 @@ def _compete(args: argparse.Namespace) -> int:
         _count("--budget", args.budget),
         tuple(_count("--checkpoints", number(text)) for text in args.checkpoints.split(",")),
     )
+    require_extras(args)
     folder = args.out or Path("out") / args.suite
     for file in args.take_over:
         print(f"{take_over(file, Store(folder / 'runs'))} runs taken over from {file}")

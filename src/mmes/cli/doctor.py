@@ -34,8 +34,15 @@ EXTRAS = {
     "dask": ("distributed", "Dask clusters"),
     "ray": ("ray", "replicas on a Ray cluster"),
     "mpi": ("mpi4py", "MPI"),
-    "bench": ("polars", "mmes bench and reproduce"),
+    "bench": ("polars", "mmes bench, compete and reproduce"),
     "report": ("jinja2", "mmes report"),
+    "clustering": ("sklearn", "sparse spectral clustering"),
+    "scipy": ("scipy", "a method for scipy.optimize.minimize"),
+    "torch": ("torch", "modules of PyTorch, and searches on a GPU"),
+    "jax": ("jax", "losses written in JAX"),
+    "optuna": ("optuna", "a sampler for Optuna"),
+    "tqdm": ("tqdm", "progress bars as a callback"),
+    "coco": ("cocoex", "mmes coco"),
 }
 
 _BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -82,10 +89,13 @@ def _describe() -> None:
 
 
 def _version_of(module: str) -> str:
-    try:
-        return metadata.version(module)
-    except metadata.PackageNotFoundError:
-        return "(version not known)"
+    # sklearn comes from scikit-learn, cocoex from coco-experiment.
+    for name in (module, *metadata.packages_distributions().get(module, ())):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return "(version not known)"
 
 
 def _check() -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mmes.cli.arguments import Parser
 from mmes.cli.status import INTERRUPTED, OK, Mistake, say
+from mmes.experiments.extras import require
 from mmes.experiments.formats import to_text
 from mmes.experiments.plan import read_plan
 from mmes.experiments.reproduce import (
@@ -91,6 +92,14 @@ def effort_of(args: argparse.Namespace) -> Effort:
     return Effort(args.workers, args.time_limit, args.part)
 
 
+def require_extras(args: argparse.Namespace) -> None:
+    """Say which package is missing before the first run, not after hours when it is needed."""
+    for module in ("polars", "matplotlib"):
+        require(module)
+    if not args.no_report:
+        require("jinja2", "report")
+
+
 def _chosen_effort(args: argparse.Namespace) -> Effort:
     """Return what the flags of `add_effort` and `_add_choice` say."""
     return replace(
@@ -164,6 +173,7 @@ def _reproduce(args: argparse.Namespace) -> int:
             count = len(section.runs(extent))
             print(f"{section.name:<12} {section.title} ({count} runs, {extent.value})")
         return OK
+    require_extras(args)
     folder = args.out or Path("out") / f"reproduce-{extent.value}"
     names = [section.name for section in sections]
     begin, failed = time.monotonic(), 0
@@ -201,6 +211,7 @@ def bench(argv: list[str]) -> int:
 
 def _bench(args: argparse.Namespace) -> int:
     plan = read_plan(args.plan)
+    require_extras(args)
     folder = args.out or Path("out") / args.plan.stem
     report, findings = compare_plan(plan, folder, effort_of(args))
     for table in findings.tables:

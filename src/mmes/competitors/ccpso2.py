@@ -22,7 +22,10 @@ GROUP_SIZES = (2, 5, 10, 50, 100, 250)
 
 
 class CCPSO2(Competitor):
-    """CCPSO2. See `Competitor` for the parameters."""
+    """CCPSO2: particle swarms over random groups (Li, Yao 2012).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "ccpso2"
     own_options = (

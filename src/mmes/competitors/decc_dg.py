@@ -16,7 +16,10 @@ from mmes.options import Option
 
 
 class DECCDG(Competitor):
-    """DECC-DG. See `Competitor` for the parameters."""
+    """DECC-DG: groups found by differential grouping, searched in turn (Omidvar et al. 2014).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "decc-dg"
     own_options = (

@@ -22,7 +22,10 @@ from mmes.randomness import Stream
 
 
 class DECCG(Competitor):
-    """DECC-G. See `Competitor` for the parameters."""
+    """DECC-G: random groups, searched in turn (Yang, Tang, Yao 2008).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "decc-g"
     own_options = (

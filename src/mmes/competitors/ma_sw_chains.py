@@ -28,7 +28,10 @@ MUTATION_RATE = 0.125
 
 
 class MASWChains(Competitor):
-    """MA-SW-Chains. See `Competitor` for the parameters."""
+    """MA-SW-Chains: a genetic algorithm with chains of local search (Molina et al. 2010).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "ma-sw-chains"
     own_options = (

@@ -57,7 +57,10 @@ CONFIGURATIONS = {
 
 
 class MOS(Competitor):
-    """MOS. See `Competitor` for the parameters."""
+    """MOS: a genetic algorithm and two local searches share a run (LaTorre, Muelas, Pena 2013).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "mos"
     own_options = (

@@ -33,7 +33,10 @@ PERTURBATION = 0.1
 
 
 class SHADEILS(Competitor):
-    """SHADE-ILS. See `Competitor` for the parameters."""
+    """SHADE-ILS: SHADE and two local searches in turn (Molina, LaTorre, Herrera 2018).
+
+    See `Competitor` for the parameters.
+    """
 
     name = "shade-ils"
     own_options = (
