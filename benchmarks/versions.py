@@ -1,13 +1,15 @@
 """Ask + tell of two versions of the library in turns, on one machine.
 
     python benchmarks/versions.py OLD NEW [--dimensions 1000 10000 100000 1000000] [--seconds 0.3]
-                                          [--repetitions 7] [--memory 1.0] [--scaling fixed]
+                                          [--repetitions 7] [--quantile 0.5] [--memory 1.0]
+                                          [--scaling fixed]
 
 OLD and NEW are Python interpreters, each with its version installed. For every dimension each has a
 process of its own with a full archive (of at most `--memory` GiB); the two take turns, one
 repetition each, so that both meet the same load. The figures are those of `ask_tell.py`: the
 processor time of a generation on one thread as a fraction of numpy's ``standard_normal((lambda,
-n))``, medians of the repetitions; the last column is the median of the ratios within a turn.
+n))``, a quantile of the calls' times and medians of the repetitions; the last columns are the
+median, the lowest and the highest of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def filled_optimizer(n: int, memory: float, scaling: str):
     return es
 
 
-def serve(n: int, seconds: float, memory: float, scaling: str) -> None:
+def serve(n: int, seconds: float, quantile: float, memory: float, scaling: str) -> None:
     """Do one repetition for every line of the standard input, and print its fraction."""
     es = filled_optimizer(n, memory, scaling)
     lam = es.population_size
@@ -58,12 +60,13 @@ def serve(n: int, seconds: float, memory: float, scaling: str) -> None:
             rng.standard_normal((lam, n))
             ours.append(half - began)
             numpys.append(time.thread_time() - half)
-        print(statistics.median(ours) / statistics.median(numpys), flush=True)
+        print(np.quantile(ours, quantile) / np.quantile(numpys, quantile), flush=True)
 
 
 def fractions(interpreters: list[str], n: int, arguments: argparse.Namespace) -> list[list[float]]:
     """Return the fractions of each interpreter, one per repetition."""
-    settings = [str(v) for v in (n, arguments.seconds, arguments.memory, arguments.scaling)]
+    a = arguments
+    settings = [str(value) for value in (n, a.seconds, a.quantile, a.memory, a.scaling)]
     servers = [
         subprocess.Popen(
             [python, __file__, "--serve", *settings],
@@ -87,8 +90,8 @@ def fractions(interpreters: list[str], n: int, arguments: argparse.Namespace) ->
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--serve"]:
-        n, seconds, memory, scaling = sys.argv[2:]
-        serve(int(n), float(seconds), float(memory), scaling)
+        n, seconds, quantile, memory, scaling = sys.argv[2:]
+        serve(int(n), float(seconds), float(quantile), float(memory), scaling)
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("old", help="interpreter of the old version")
@@ -96,6 +99,7 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
     parser.add_argument("--seconds", type=float, default=0.3, help="for each repetition")
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--quantile", type=float, default=0.5, help="of the calls' times")
     parser.add_argument("--memory", type=float, default=1.0, help="GiB for each archive at most")
     parser.add_argument("--scaling", choices=("fixed", "adaptive"), default="fixed")
     arguments = parser.parse_args()
