@@ -43,10 +43,13 @@ class SealedKernel:
     )
 
     def __init__(self) -> None:
-        self._inner = ReferenceKernel()
+        inner = ReferenceKernel()
+        # Not by __getattr__: from Python 3.12 on isinstance with a protocol does not call it.
+        for verb in dir(inner):
+            if not verb.startswith("_") and verb != "name":
+                setattr(self, verb, self._behind_seals(verb, getattr(inner, verb)))
 
-    def __getattr__(self, verb: str) -> Any:
-        inner = getattr(self._inner, verb)
+    def _behind_seals(self, verb: str, inner: Any) -> Any:
         if not callable(inner):
             return inner
 
