@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 POPULATION = 46  # 4 + floor(3 ln 1e6), and one more: PGPE wants pairs
 GENERATIONS, ROUNDS = 50, 9
+OURS = "mmes", "adaptive", "sep-cma", "lm-ma", "rm-es"
 
 
 def report(name: str, generations: Callable[[], None]) -> None:
@@ -40,13 +41,13 @@ def report(name: str, generations: Callable[[], None]) -> None:
     )
 
 
-def ours(n: int) -> None:
+def ours(n: int, names: tuple[str, ...] = OURS) -> None:
     import torch
 
     import mmes
 
     print(f"mmes {mmes.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
-    for name in ("mmes", "adaptive", "sep-cma", "lm-ma", "rm-es"):
+    for name in names:
         start = torch.ones(n, device="cuda")
         es = mmes.strategies.STRATEGIES[name](start, 0.1, seed=1, population_size=POPULATION)
 

@@ -81,8 +81,11 @@ class Launcher:
         recording = self._recorded.get(key, 0)
         if type(recording) is int:
             return False
-        with _current(self._index):
+        if self._index < 0 or torch._C._cuda_getDevice() == self._index:
             recording.graph.replay()
+        else:
+            with torch.cuda.device(self._index):
+                recording.graph.replay()
         upload.sent()
         return True
 
