@@ -12,6 +12,7 @@ import mmes
 from mmes import checkpoint
 from mmes.errors import CheckpointWarning
 from mmes.testing import hostile
+from mmes.testing.damage import mutated
 
 START = (np.ones(6), 0.5)
 
@@ -50,31 +51,6 @@ def test_row13_every_flipped_byte_and_every_cut_is_found(saved):
     assert loads_right_or_not_at_all(saved, data[:-1], expected) == "corrupt"
     # Only fields that say nothing about the content, such as times, may change unnoticed.
     assert outcomes.count("corrupt") > 0.8 * len(outcomes)
-
-
-def mutated(data, rng):
-    """Return a damaged copy: bytes changed, cut out, doubled, swapped, or the end cut off."""
-    damaged = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 8))):
-        kind = rng.randrange(6 if len(damaged) > 1024 else 2)
-        at = rng.randrange(len(damaged))
-        length = min(rng.choice((1, 2, 16, 512)), len(damaged) - at)
-        if kind == 0:
-            damaged[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            damaged[at : at + length] = rng.randbytes(length)
-        elif kind == 2:
-            del damaged[at : at + length]
-        elif kind == 3:
-            damaged[at:at] = damaged[at : at + length]
-        elif kind == 4:
-            other = rng.randrange(len(damaged) - length + 1)
-            part = bytes(damaged[at : at + length])
-            damaged[at : at + length] = damaged[other : other + length]
-            damaged[other : other + length] = part
-        else:
-            damaged = damaged[: max(at, 1)]
-    return bytes(damaged)
 
 
 def fuzz(saved, count, seed):
