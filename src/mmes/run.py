@@ -198,7 +198,8 @@ class Run:
         es.tell(values, None if complete else np.arange(values.size))
         state.partial = 0 if complete else values.size
         if complete:
-            state.noise.observe(values, sigma, es.options.get("damping", 1.0))
+            if _can_grow(es):
+                state.noise.observe(values, sigma, es.options.get("damping", 1.0))
             state.record()
         self._settled = True
         if complete:
@@ -268,7 +269,7 @@ class Run:
     def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._limits["noise"]
-        if asked == "no" or not hasattr(state.es, "grow") or state.partial:
+        if asked == "no" or not _can_grow(state.es) or state.partial:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
@@ -321,7 +322,7 @@ class Run:
         budget = self._limits["max_evaluations"]
         if budget is None:
             return math.inf
-        return budget - 2 * self._reevaluations - self.evaluations
+        return budget - 2 * self._reevaluations - self._state.evaluations
 
     @property
     def _reevaluations(self) -> int:
@@ -458,3 +459,8 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
+
+
+def _can_grow(es: AnyStrategy) -> bool:
+    """Return whether the strategy has a remedy against noise; without, noise is not looked for."""
+    return hasattr(es, "grow")

@@ -10,6 +10,8 @@ from mmes.randomness import Stream
 
 ALPHA = 0.5
 """How far blend crossover reaches beyond the parents, in their distances."""
+AT_ONCE = 16384
+"""Entries that are worked on at a time, so that what is computed on the way stays in the cache."""
 
 
 def blend(setting: Setting, mothers: Vector, fathers: Vector, shares: Vector) -> Vector:
@@ -18,6 +20,14 @@ def blend(setting: Setting, mothers: Vector, fathers: Vector, shares: Vector) ->
     Each coordinate lies between the parents or up to half their distance beyond, the interval being
     cut to the box; `shares` in (0, 1) tell where.
     """
+    children, rows = np.empty_like(mothers), max(AT_ONCE // setting.n, 1)
+    for first in range(0, len(children), rows):
+        some = slice(first, first + rows)
+        children[some] = _blend(setting, mothers[some], fathers[some], shares[some])
+    return children
+
+
+def _blend(setting: Setting, mothers: Vector, fathers: Vector, shares: Vector) -> Vector:
     low, high = np.minimum(mothers, fathers), np.maximum(mothers, fathers)
     reach = ALPHA * (high - low)
     low -= reach

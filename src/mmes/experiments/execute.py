@@ -53,6 +53,10 @@ class Observed:
         return values
 
     def _record(self, values: Vector) -> None:
+        if values.size == 1 and self._spent + 1 < self._ahead[0]:  # a step of a local search
+            self._best = min(self._best, values.item())  # in this order NaN changes nothing
+            self._spent += 1
+            return
         while self._ahead and self._ahead[0] <= self._spent + values.size:
             mark = self._ahead.popleft()
             until = np.fmin.reduce(values[: mark - self._spent], initial=self._best)
