@@ -151,6 +151,7 @@ class Run:
             with self._interrupts:
                 try:
                     self._follow()
+                    self._evaluate_x0()
                     reason = self._to_the_end()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
@@ -172,8 +173,8 @@ class Run:
             self._observers.close()
 
     def _to_the_end(self) -> StopReason:
-        # A resumed run may have been at its end.
-        reason = self._limit_reached() if self.generations else None
+        # A resumed run may have been at its end, or the start point reaches the target.
+        reason = self._limit_reached() if self.evaluations else None
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -183,6 +184,18 @@ class Run:
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
+
+    def _evaluate_x0(self) -> None:
+        """Evaluate the start point that was given, unless the strategy does: the least result."""
+        state, wanted = self._state, self._limits["evaluate_x0"]
+        given = self._settings.place.x0 is not None
+        if wanted and given and not (state.evaluations or state.es.evaluates_start):
+            x = state.es.best_x
+            value = self._values_at([x], 1)
+            self._settled = False
+            state.take_start(x, value.item())
+            self._settled = True
+            self._warn_of_failures(value)
 
     # One generation
 
@@ -360,7 +373,8 @@ class Run:
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        failed = self._state.es.failed_evaluations or self._state.partial
+        state = self._state
+        failed = state.es.failed_evaluations or state.spent.failed or state.partial
         if failed and not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(

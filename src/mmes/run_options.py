@@ -41,6 +41,13 @@ LIMITS = (
         choices=("unlimited",),
     ),
     Option(
+        "evaluate_x0",
+        bool,
+        "Evaluate the start point that was given before anything else, so that no result is worse "
+        "than it.",
+        default=True,
+    ),
+    Option(
         "noise",
         str,
         "'auto' finds out whether the objective is noisy, and answers with larger populations; "

@@ -62,7 +62,7 @@ class RunState:
     spent : Spent
         What finished starts have spent, and what processes before this one have.
     best : tuple or None
-        The best value and point of finished starts.
+        The best value and point of finished starts, or of the start point that was given.
     history : History
         The convergence.
     partial : int
@@ -127,6 +127,13 @@ class RunState:
 
     def _line(self) -> tuple[int, float, float, int]:
         return self.evaluations, self.best_value, self.es.sigma, self.start
+
+    def take_start(self, x: Vector, value: float) -> None:
+        """Take note of the value of the start point; the search does not learn from it."""
+        failed = math.isnan(value)
+        self.spent += Spent(evaluations=1, failed=int(failed))
+        if not failed:
+            self.best = value, self.es.kernel.copy(x)
 
     def restarted(self, settings: RunSettings) -> AnyStrategy:
         """Return the optimizer of the next start; this state stays as it is."""
@@ -283,7 +290,10 @@ class RunState:
             starts=self.start + 1,
             failed=total.failed,
             time=total.seconds,
-            history=self.history.columns(self._line() if self.partial else None),
+            # An unfinished generation has no line yet; nor has a start point that needs no search.
+            history=self.history.columns(
+                self._line() if self.partial or not self.generations else None
+            ),
             strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},
             kernel=es.kernel.name,

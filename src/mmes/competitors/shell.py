@@ -74,6 +74,8 @@ class Competitor:
     on_manifolds: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     """Whether the algorithm searches a box only."""
+    evaluates_start: ClassVar[bool] = True
+    """Whether the start point is among the first points that are asked."""
 
     def __init__(
         self,

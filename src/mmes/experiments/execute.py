@@ -119,7 +119,8 @@ def perform(run: Trial) -> TrialResult:
     place = starting_point(run, problem)
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
-    settings: dict[str, Any] = {"threads": 1, **dict(run.strategy.options)}
+    # Evaluations are counted as the papers count them.
+    settings: dict[str, Any] = {"threads": 1, "evaluate_x0": False, **dict(run.strategy.options)}
     strategy = get_strategy(run.strategy.name)
     known = {option.name for option in strategy.option_table()}
     for name, value in ending_of_the_paper("restarts" in settings, place.sigma0).items():

@@ -128,6 +128,11 @@ class AskTell:
         return self._search.population_size
 
     @property
+    def evaluates_start(self) -> bool:
+        """Whether the start point is the first candidate of the first generation."""
+        return self._search.needs_start_value
+
+    @property
     def rows(self) -> int:
         """Candidates of the present generation: the rows of what `ask` returns."""
         return self.population_size + self._extra_rows()

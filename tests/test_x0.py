@@ -1,0 +1,126 @@
+"""The start point that was given is evaluated first: no result is worse than it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes.strategies import STRATEGIES
+
+N = 40
+LOW = -2.0 * np.ones(N)
+
+
+def sphere(x):
+    return float(np.sum((x - 1.0) ** 2))
+
+
+def good_start(**options):
+    """Minimise from the optimum itself: nothing that is sampled is as good."""
+    return mmes.minimize(sphere, np.ones(N), 0.5, seed=1, max_evaluations=100, **options)
+
+
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "auto"])
+def test_no_result_is_worse_than_the_start_point(name):
+    result = good_start(strategy=name, bounds=(LOW, -LOW))
+    assert result.fun == 0.0
+    np.testing.assert_array_equal(result.x, np.ones(N))
+    assert result.nfev == 100
+
+
+def test_it_is_the_first_point_and_counts():
+    points = []
+    result = mmes.minimize(
+        lambda x: points.append(x.copy()) or sphere(x), np.full(N, 3.0), 0.5, max_evaluations=60
+    )
+    np.testing.assert_array_equal(points[0], np.full(N, 3.0))
+    assert len(points) == result.nfev == 60
+
+
+@pytest.mark.parametrize("strategy", ["mmes", "sda-es"])
+def test_strategies_that_evaluate_it_anyway_do_so_once(strategy):
+    points = []
+    mmes.minimize(
+        lambda x: points.append(x.copy()) or sphere(x),
+        np.full(N, 3.0),
+        0.5,
+        strategy=strategy,
+        max_generations=2,
+    )
+    assert sum(np.array_equal(x, np.full(N, 3.0)) for x in points) == 1
+
+
+def test_the_search_is_the_same_with_and_without():
+    def told(wanted):
+        points = []
+        mmes.minimize(
+            lambda x: points.append(x.copy()) or sphere(x),
+            np.full(N, 3.0),
+            0.5,
+            strategy="adaptive",
+            seed=3,
+            max_generations=20,
+            evaluate_x0=wanted,
+        )
+        return np.array(points)
+
+    np.testing.assert_array_equal(told(True)[1:], told(False))
+
+
+def test_without_x0_or_when_refused_it_is_not_evaluated():
+    assert good_start(evaluate_x0=False, strategy="adaptive").fun > 0.0
+    points = []
+    mmes.minimize(
+        lambda x: points.append(x.copy()) or sphere(x), bounds=(LOW, -LOW), max_generations=1
+    )
+    assert len(points) == mmes.strategies.CMAES(np.zeros(N), 1.0).population_size
+
+
+def test_a_start_point_at_the_target_needs_no_search():
+    result = good_start(target=1e-9)
+    assert (result.nfev, result.nit, result.success) == (1, 0, True)
+    assert result.reason is mmes.StopReason.TARGET_REACHED
+    np.testing.assert_array_equal(result.history["best"], [0.0])
+
+
+def test_a_start_point_that_fails_is_counted_and_said():
+    def fails_first(x):
+        return math.nan if np.array_equal(x, np.zeros(N)) else sphere(x)
+
+    with pytest.warns(mmes.errors.FailedEvaluationWarning, match="NaN"):
+        result = mmes.minimize(fails_first, np.zeros(N), 0.5, max_evaluations=50, seed=1)
+    assert (result.failed, result.nfev) == (1, 50)
+    assert math.isfinite(result.fun)
+
+
+def test_a_resumed_run_does_not_evaluate_it_again(tmp_path):
+    path = tmp_path / "run.mmes"
+    whole = good_start()
+    first = mmes.minimize(
+        sphere, np.ones(N), 0.5, seed=1, max_evaluations=50, checkpoint=path, strategy="auto"
+    )
+    points = []
+    result = mmes.resume(
+        path, lambda x: points.append(x.copy()) or sphere(x), max_evaluations=100
+    )
+    assert first.fun == result.fun == whole.fun == 0.0
+    assert result.nfev == 100
+    assert not any(np.array_equal(x, np.ones(N)) for x in points)
+    np.testing.assert_array_equal(result.mean, whole.mean)
+
+
+def test_with_vectorized_objectives_and_processes():
+    def batch(points):
+        return np.sum((points - 1.0) ** 2, axis=1)
+
+    vectorized = mmes.minimize(
+        batch, np.ones(N), 0.5, seed=1, max_evaluations=100, vectorized=True
+    )
+    parallel = good_start(workers=2)
+    serial = good_start()
+    for result in (vectorized, parallel):
+        assert result.fun == serial.fun == 0.0
+        np.testing.assert_array_equal(result.mean, serial.mean)
