@@ -269,8 +269,8 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # A file must not choose which code runs: only names of ours are taken from it.
         kind = kind or named_strategy(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
-        # Version 0.1.0 had no word for noise.
-        found = {"noise": "auto"} | saved["limits"]
+        # Version 0.1.0 had no word for these.
+        found = {"noise": "auto", "evaluate_x0": True} | saved["limits"]
         limits = {option.name: found[option.name] for option in RUN_OPTIONS}
         # The kernel that was chosen may not be on this machine.
         own = (

@@ -98,7 +98,7 @@ def test_row09_a_run_inside_a_run_ends_both(tmp_path):
     with pytest.raises(KeyboardInterrupt) as caught:
         mmes.minimize(outer, *START, seed=5)
     assert len(ended) == 1
-    assert caught.value.result.nfev == 0  # of the outer run: no generation was completed
+    assert caught.value.result.nfev == 1  # of the outer run: no generation was completed
 
 
 def test_row09_a_signal_during_an_update_waits_for_its_end():
@@ -286,7 +286,8 @@ def test_row10_another_thread_may_stop_the_run(workers):
     threading.Timer(0.4, run.request_stop).start()
     result = run.run()
     assert result.reason is mmes.StopReason.REQUESTED
-    assert result.nfev == result.nit * run._state.es.population_size  # whole generations
+    # The start point and whole generations.
+    assert result.nfev == 1 + result.nit * run._state.es.population_size
 
 
 def test_row10_a_daemon_thread_with_workers_does_not_keep_the_interpreter(script):
