@@ -103,9 +103,7 @@ def test_a_resumed_run_does_not_evaluate_it_again(tmp_path):
         sphere, np.ones(N), 0.5, seed=1, max_evaluations=50, checkpoint=path, strategy="auto"
     )
     points = []
-    result = mmes.resume(
-        path, lambda x: points.append(x.copy()) or sphere(x), max_evaluations=100
-    )
+    result = mmes.resume(path, lambda x: points.append(x.copy()) or sphere(x), max_evaluations=100)
     assert first.fun == result.fun == whole.fun == 0.0
     assert result.nfev == 100
     assert not any(np.array_equal(x, np.ones(N)) for x in points)
@@ -116,9 +114,7 @@ def test_with_vectorized_objectives_and_processes():
     def batch(points):
         return np.sum((points - 1.0) ** 2, axis=1)
 
-    vectorized = mmes.minimize(
-        batch, np.ones(N), 0.5, seed=1, max_evaluations=100, vectorized=True
-    )
+    vectorized = mmes.minimize(batch, np.ones(N), 0.5, seed=1, max_evaluations=100, vectorized=True)
     parallel = good_start(workers=2)
     serial = good_start()
     for result in (vectorized, parallel):
