@@ -31,7 +31,7 @@ def first_steps(seeds: int, quick: bool) -> tuple[str, bool]:
         if name == "mmes":
             continue
         for n in (2, 10, 100, 1000) if quick else (2, 3, 5, 10, 30, 100, 1000, 10_000, 100_000):
-            if name == "cma-es" and n > 1000:
+            if name in ("cma-es", "active-cma") and n > 1000:
                 continue
             squares = []
             for seed in range(max(2, min(300, 3000 // n))):

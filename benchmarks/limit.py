@@ -1,4 +1,4 @@
-"""Where should `strategy="auto"` change from CMA-ES to AdaptiveMMES? The rotated basic problems.
+"""Where should `strategy="auto"` change from active CMA-ES to AdaptiveMMES? The rotated basic problems.
 
     python benchmarks/limit.py            # makes the missing runs (laboratory), then the table
     python benchmarks/limit.py --table    # from the single runs in benchmarks/data
@@ -25,7 +25,10 @@ from mmes.experiments.store import Store
 DATA = Path(__file__).parent / "data" / "limit.csv"
 DIMENSIONS = (50, 100, 150, 200)
 LABELS = [label for label in PROBLEMS if label.startswith("Rot")]
-STRATEGIES = {"CMA-ES": Strategy("cma-es", "CMA-ES"), "adaptive": Strategy("adaptive", "adaptive")}
+STRATEGIES = {
+    "active CMA-ES": Strategy("active-cma", "active CMA-ES"),
+    "adaptive": Strategy("adaptive", "adaptive"),
+}
 BUDGET = 8000  # evaluations per variable
 FIELDS = ("problem", "n", "strategy", "seed", "reached", "evaluations", "cpu_seconds")
 

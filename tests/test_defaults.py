@@ -50,7 +50,7 @@ def test_a_run_ends_where_the_resolution_of_the_values_ends(strategy: str) -> No
 @pytest.mark.parametrize("n", [2, 5, 30, 100, 600, 10_000])
 def test_first_steps_are_as_long_as_sigma0_says(strategy: str, n: int) -> None:
     """Root mean square step per variable; its relative error here is below 0.02 (one sigma)."""
-    if strategy == "cma-es" and n > 600:
+    if strategy in ("cma-es", "active-cma") and n > 600:
         pytest.skip("a full matrix")
     squares = []
     for seed in range(max(1, 200 // n)):

@@ -57,7 +57,7 @@ def test_plain_lines_come_every_five_seconds_and_at_the_end(capsys, monkeypatch)
 def test_minimize_shows_its_progress(capsys):
     mmes.minimize(lambda x: float(x @ x), np.ones(5), 1.0, max_evaluations=99, progress=True)
     choice, line = capsys.readouterr().err.splitlines()
-    assert choice == "strategy: cma-es (auto: n = 5 is at most 100)"
+    assert choice == "strategy: active-cma (auto: n = 5 is at most 100)"
     assert line.startswith("99 of 99 (100%) evaluations  best ")
     assert line.endswith("The budget of evaluations is spent.")
     with pytest.raises(TypeError, match="progress must be True or False, not 1"):

@@ -47,7 +47,7 @@ def test_the_result_speaks_scipys_words() -> None:
     assert r.seed == 1
     assert r.starts == 1
     assert r.failed == 0
-    assert r.strategy == "cma-es (auto: n = 12 is at most 100)"
+    assert r.strategy == "active-cma (auto: n = 12 is at most 100)"
     assert r.reasons == (StopReason.TARGET_REACHED,)
     assert (r.noisy, r.fun_std, r.best_seen) == (False, None, r.fun)
     assert r.kernel.startswith("native")

@@ -52,7 +52,9 @@ def test_additive_noise_is_answered_by_growth_and_an_average() -> None:
     assert r.fun_std == pytest.approx(1 / math.sqrt(10), rel=0.9)
 
 
-@pytest.mark.parametrize("strategy", ["mmes", "adaptive", "cma-es", "sep-cma", "lm-ma"])
+@pytest.mark.parametrize(
+    "strategy", ["mmes", "adaptive", "cma-es", "active-cma", "sep-cma", "lm-ma"]
+)
 def test_a_deterministic_run_spends_at_most_ten_evaluations_on_the_question(strategy) -> None:
     options = {"vectorized": True, "seed": 3, "strategy": strategy}
     for f in (lambda p: (p * p).sum(1), lambda p: (p * p) @ np.logspace(0, 4, 30)):

@@ -76,7 +76,7 @@ def test_without_x0_or_when_refused_it_is_not_evaluated():
     mmes.minimize(
         lambda x: points.append(x.copy()) or sphere(x), bounds=(LOW, -LOW), max_generations=1
     )
-    assert len(points) == mmes.strategies.CMAES(np.zeros(N), 1.0).population_size
+    assert len(points) == mmes.strategies.ActiveCMA(np.zeros(N), 1.0).population_size
 
 
 def test_a_start_point_at_the_target_needs_no_search():

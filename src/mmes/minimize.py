@@ -64,9 +64,9 @@ def minimize(
         is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
         the start is then random.
     strategy : str or class
-        The strategy that searches; see `mmes.strategies`. ``"auto"`` takes CMA-ES for up to 100
-        variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is the
-        paper's algorithm.
+        The strategy that searches; see `mmes.strategies`. ``"auto"`` takes active CMA-ES for up
+        to 100 variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is
+        the paper's algorithm.
     callback : callable, or a list of them, optional
         Called after every generation with a `Progress`, and once more at the end of the run with
         ``progress.final`` True. Returning something true, or raising StopIteration, ends the run.

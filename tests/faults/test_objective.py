@@ -47,7 +47,7 @@ def test_row01_every_way_of_evaluating_says_where(way, tmp_path):
 def test_row01_caught_exceptions_make_failed_candidates(way, tmp_path):
     objective = hostile.Raises(str(tmp_path), at=(3,))
     result = way.minimize(objective, *START, seed=5, max_evaluations=60, catch=(ZeroDivisionError,))
-    whole_generation = mmes.strategies.CMAES(*START).population_size
+    whole_generation = mmes.strategies.ActiveCMA(*START).population_size
     assert result.failed == (whole_generation if way.name == "vectorized" else 1)
     assert np.isfinite(result.fun)
 

@@ -84,7 +84,7 @@ def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_row35_only_the_candidate_that_breaks_the_executor_is_charged(tmp_path):
-    reference = mmes.strategies.CMAES(*START, seed=5).ask()
+    reference = mmes.strategies.ActiveCMA(*START, seed=5).ask()
     objective = Poison(reference[3])
     with pytest.raises(mmes.EvaluationError, match=r"lost candidate 3 of generation 0") as caught:
         mmes.minimize(objective, *START, seed=5, workers=make_executor, retries=0)
@@ -110,7 +110,7 @@ class Poison:
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_row35_only_the_candidate_that_kills_the_worker_is_charged():
-    objective = Poison(mmes.strategies.CMAES(*START, seed=5).ask()[3])
+    objective = Poison(mmes.strategies.ActiveCMA(*START, seed=5).ask()[3])
     result = mmes.minimize(
         objective, *START, seed=5, workers=2, chunk_size=4, retries=0, lost="fail",
         max_evaluations=12,

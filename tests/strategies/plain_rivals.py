@@ -204,6 +204,35 @@ class PlainCMA(Plain):
             self.last = (self.g + 1) * self.lam
 
 
+class PlainActive(PlainCMA):
+    """The worse half with negative weights, as the tutorial of 2016 gives them."""
+
+    def learn(self, f):
+        self.rest = sorted(set(range(self.lam)) - set(self.best), key=self.value_of)
+        super().learn(f)
+
+    def take(self, values):
+        self.value_of = lambda k: (values[k], k)
+        super().take(values)
+
+    def adapt(self, decay):
+        lam, n, me = self.lam, self.n, self.mueff
+        raw = [math.log((lam + 1) / 2) - math.log(i) for i in range(self.mu + 1, lam + 1)]
+        minus = sum(raw) ** 2 / sum(r * r for r in raw)
+        alpha = min(
+            1 + self.c1 / self.cmu,
+            1 + 2 * minus / (me + 2),
+            (1 - self.c1 - self.cmu) / (n * self.cmu),
+        )
+        negative = [alpha * r / abs(sum(raw)) for r in raw]
+        # 1 - c_1 - c_mu sum of all w, where the positive ones sum to 1.
+        self.C = (decay - self.cmu * sum(negative)) * self.C
+        for w, k in zip(negative, self.rest, strict=True):
+            turned = w * n / (self.z[k] @ self.z[k])
+            self.C = self.C + self.cmu * turned * np.outer(self.y[k], self.y[k])
+        super().adapt(1.0)
+
+
 class PlainSep(PlainCMA):
     def prepare(self):
         super().prepare()

@@ -7,7 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from mmes.strategies import CMAES, LMCMA, LMMA, R1ES, SDAES, AskTell, FastCMA, RmES, SepCMA
+from mmes.strategies import (
+    CMAES,
+    LMCMA,
+    LMMA,
+    R1ES,
+    SDAES,
+    ActiveCMA,
+    AskTell,
+    FastCMA,
+    RmES,
+    SepCMA,
+)
 from mmes.strategies.lm_cma import inverse_paths
 from mmes.strategies.lm_ma import product_coefficients
 
@@ -68,6 +79,34 @@ def test_sep_cma_and_cma() -> None:
     full._search.state.covariance = root @ root.T
     full._search._factorise()
     assert_covariance(steps(full), root @ root.T)
+
+
+def test_the_covariance_stays_under_random_ranking() -> None:
+    """E C = C: what the worse half takes away is what its weights leave of the old matrix.
+
+    The path starts from 0 and is left out. 4000 updates of one generation each; every entry within
+    six standard errors, false alarm below 1e-7 for the 21 entries.
+    """
+    root = np.linalg.cholesky(np.diag(np.linspace(1, 4, N)) + 0.5)
+    rng = np.random.default_rng(3)
+    found = []
+    for seed in range(4000):
+        es = ActiveCMA(np.zeros(N), 1.0, seed=seed)
+        search = es._search
+        search.gap = np.inf
+        search.state.covariance, search.state.root = root @ root.T, root
+        es.ask()
+        es.tell(rng.standard_normal(es.population_size))
+        state, path = search.state, search.state.path
+        found.append(
+            state.decay * state.covariance
+            + state.pending.T @ state.pending
+            - state.removed.T @ state.removed
+            - search.rates.c_1 * (np.outer(path, path) - root @ root.T)
+        )
+    mean = np.mean(found, axis=0)
+    error = np.std(found, axis=0) / math.sqrt(len(found))
+    np.testing.assert_array_less(np.abs(mean - root @ root.T), 6 * error)
 
 
 def test_lm_ma() -> None:
@@ -190,7 +229,7 @@ def evaluations_on_an_ellipsoid(strategy: type[AskTell], rotation: np.ndarray, s
     return es.evaluations
 
 
-@pytest.mark.parametrize("strategy", [RmES, SDAES, LMMA, CMAES, FastCMA])
+@pytest.mark.parametrize("strategy", [RmES, SDAES, LMMA, CMAES, ActiveCMA, FastCMA])
 def test_rotated_problems_are_no_harder(strategy: type[AskTell]) -> None:
     """Means of ten runs each differ by less than five standard errors (about one in 10^4)."""
     n = 8

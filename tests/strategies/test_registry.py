@@ -7,10 +7,10 @@ import pytest
 import mmes
 from mmes.strategies import (
     AUTO_LIMIT,
-    CMAES,
     LMCMA,
     MMES,
     STRATEGIES,
+    ActiveCMA,
     AdaptiveMMES,
     RmES,
     SepCMA,
@@ -41,7 +41,7 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
         ValueError, match=r"there is no strategy 'sepcmaa'; did you mean 'sep-cma'\?"
     ):
         get_strategy("sepcmaa")
-    with pytest.raises(ValueError, match="it knows adaptive, ccpso2, cma-es"):
+    with pytest.raises(ValueError, match="it knows active-cma, adaptive, ccpso2, cma-es"):
         get_strategy("gradient")
 
 
@@ -52,13 +52,13 @@ def test_what_is_no_strategy_is_refused(wrong: object) -> None:
 
 
 def test_auto_goes_by_the_number_of_variables_and_by_what_can_be_done_there() -> None:
-    assert automatic(AUTO_LIMIT) == (CMAES, "n = 100 is at most 100")
+    assert automatic(AUTO_LIMIT) == (ActiveCMA, "n = 100 is at most 100")
     assert automatic(AUTO_LIMIT + 1) == (AdaptiveMMES, "n = 101 is above 100")
     assert automatic(10, elsewhere="replicas can follow it")[0] is AdaptiveMMES
     assert automatic(10, manifold=True)[0] is MMES
 
 
-@pytest.mark.parametrize(("n", "name"), [(3, "cma-es"), (101, "adaptive")])
+@pytest.mark.parametrize(("n", "name"), [(3, "active-cma"), (101, "adaptive")])
 def test_minimize_without_a_strategy_takes_auto_and_says_so(n: int, name: str) -> None:
     found = mmes.minimize(lambda x: float(x @ x), [1.0] * n, 1.0, max_evaluations=50, seed=1)
     named = mmes.minimize(
@@ -89,5 +89,5 @@ def test_an_option_of_another_strategy_names_those_that_have_it() -> None:
 def test_the_options_of_auto_are_those_of_all_that_it_may_choose() -> None:
     names = [option.name for option in options_of("auto")]
     assert len(names) == len(set(names))
-    for strategy in (CMAES, AdaptiveMMES):
+    for strategy in (ActiveCMA, AdaptiveMMES):
         assert {option.name for option in strategy.option_table()} <= set(names)

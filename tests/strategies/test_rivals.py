@@ -18,6 +18,7 @@ from mmes.strategies import (
     R1ES,
     SDAES,
     STRATEGIES,
+    ActiveCMA,
     AskTell,
     FastCMA,
     IsotropicES,
@@ -35,6 +36,7 @@ ORACLES = [
     (R1ES, plain.PlainR1),
     (SDAES, plain.PlainSDA),
     (CMAES, plain.PlainCMA),
+    (ActiveCMA, plain.PlainActive),
     (SepCMA, plain.PlainSep),
     (LMMA, plain.PlainLMMA),
     (LMCMA, plain.PlainLMCMA),
@@ -143,6 +145,42 @@ def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
     es._search._factorise()
     assert np.isfinite(state.root).all()
     np.testing.assert_allclose(state.root @ state.root.T, np.diag([1.0, 1.0, 0.0]), atol=1e-10)
+
+
+def test_negative_weights_at_twenty_variables() -> None:
+    """Of lambda = 12: mu_eff = 3.73, mu_eff^- = 4.98, and 1 + c_1 / c_mu is the least limit."""
+    es = ActiveCMA(np.zeros(20), 1.0)
+    rates = es._search.rates
+    weights = rates.negative_weights(12)
+    assert weights.size == 6
+    np.testing.assert_allclose(
+        weights / weights[-1], np.log(np.arange(7, 13) / 6.5) / np.log(12 / 6.5)
+    )
+    assert math.fsum(weights) == pytest.approx(1 + rates.c_1 / rates.c_mu)
+    # With many candidates C must stay positive definite, with two none is worse than the middle.
+    many = Rates.full(20, 200.0, 1.0)
+    expected = (1 - many.c_1 - many.c_mu) / (20 * many.c_mu)
+    assert math.fsum(many.negative_weights(800)) == pytest.approx(expected)
+    np.testing.assert_array_equal(Rates.full(20, 1.0, 1.0).negative_weights(2), [0.0])
+
+
+def test_without_negative_weights_active_cma_is_cma() -> None:
+    x0 = np.linspace(-1, 2, 12)
+    active, plain_cma = ActiveCMA(x0, 0.7, seed=2), CMAES(x0, 0.7, seed=2)
+    active._search._negative[:] = 0.0
+    for _ in range(60):
+        np.testing.assert_array_equal(active.ask(), plain_cma.ask())
+        for es in (active, plain_cma):
+            es.tell(ellipsoid(es.ask()))
+
+
+@pytest.mark.parametrize("handling", ["clip", "reflect", "smooth"])
+def test_active_cma_finds_a_corner(handling: str) -> None:
+    """Negative weights would end the search early where candidates are moved onto the walls."""
+    es = ActiveCMA(np.full(6, 0.9), 0.3, seed=4, bounds=(-1.0, 1.0), bounds_handling=handling)
+    for _ in range(150):
+        es.tell(((es.ask() - 2.0) ** 2).sum(axis=1))
+    assert es.best_value == pytest.approx(6, abs=1e-6)
 
 
 def test_cma_refuses_what_does_not_fit() -> None:

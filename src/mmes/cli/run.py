@@ -103,7 +103,7 @@ def run(argv: list[str]) -> int:
         default="auto",
         metavar="NAME",
         help="the search strategy: a name, or file.py:Class of yours (default: auto, which takes "
-        f"cma-es for up to {AUTO_LIMIT} variables and adaptive for more)",
+        f"active-cma for up to {AUTO_LIMIT} variables and adaptive for more)",
     )
     add_options(parser, f"options of the search ({strategy})", search)
     arguments = parser.parsed(argv)

@@ -35,6 +35,7 @@ LABELS = {
     "mmes": "MMES",
     "adaptive": "AdaptiveMMES",
     "cma-es": "CMA-ES",
+    "active-cma": "active CMA-ES",
     "sep-cma": "sep-CMA",
     "lm-ma": "LM-MA",
     "lm-cma": "LM-CMA",

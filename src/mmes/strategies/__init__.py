@@ -1,7 +1,7 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
 from mmes.strategies.ask_tell import AskTell
-from mmes.strategies.cma import CMAES
+from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
@@ -31,6 +31,7 @@ __all__ = [
     "R1ES",
     "SDAES",
     "STRATEGIES",
+    "ActiveCMA",
     "AdaptiveMMES",
     "AnyStrategy",
     "AskTell",

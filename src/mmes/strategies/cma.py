@@ -1,4 +1,8 @@
-"""CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix."""
+"""CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix.
+
+As published, and active (Jastrebski and Arnold 2006), in the form of Hansen 2016: the worst steps
+take variance away where they point to.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,8 @@ class State:
     covariance   C           covariance matrix, as of the last factorisation
     root         B D         A with C = A A', as of then; Cholesky factor, or B D
     basis        B           eigenvectors; None with the Cholesky factor
-    pending                  rows w with C_now = decay C + sum w w': updates since then
+    pending                  rows w with C_now = decay C + sum w w' - sum v v': updates since then
+    removed                  rows v of the same; None unless active
     decay                    see pending
     updates      g           generations taken in
     factorised               the generation of the last factorisation
@@ -78,6 +83,7 @@ class State:
     basis: Vector | None
     pending: Vector
     step: StepState
+    removed: Vector | None = None
     decay: float = 1.0
     updates: int = 0
     factorised: int = 0
@@ -91,6 +97,8 @@ class CMASearch(Recorded[State]):
     on_host: ClassVar = True
     # The matrix library adds in an order that depends on the processor.
     replicable: ClassVar = False
+    active: ClassVar = False
+    """Whether the worst candidates count in the covariance, with negative weights."""
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n = setup.n
@@ -98,6 +106,10 @@ class CMASearch(Recorded[State]):
         self.population_size = p.size
         self.rates = rates = Rates.full(n, p.mu_eff, options["damping"])
         self.rule = rates.rule()
+        # N.B. with clipping and reflection the worst as evaluated would take away the variance that
+        # leads from wall to wall: CMA-ES as published then.
+        self._active = self.active and setup.box is None
+        self._negative = rates.negative_weights(p.size)
         # Generations between factorisations; the text counts lambda evaluations each.
         self.gap = 1 / (10 * n * (rates.c_1 + rates.c_mu))
         self._eigen = options["factor"] == "eigen"
@@ -114,6 +126,7 @@ class CMASearch(Recorded[State]):
             basis=np.eye(n) if self._eigen else None,
             pending=np.empty((0, n)),
             step=StepState(path=np.zeros(n)),
+            removed=np.empty((0, n)) if self._active else None,
         )
 
     @classmethod
@@ -146,14 +159,7 @@ class CMASearch(Recorded[State]):
     ) -> None:
         """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
         state, draws, kernel = self.state, self.population.draws, self._kernel
-        n = state.mean.size
-        z = kernel.population(draws, n)
-        kernel.sample(
-            SampleCall(
-                z, draws, kernel.vector(n), 1.0, None, StepLaw(), None, self._seed, generation
-            )
-        )
-        steps = z @ state.root.T
+        steps = self._noise(generation) @ state.root.T
         steps *= state.sigma
         wanted = np.arange(self.population_size) if rows is None else rows
         mirrored = wanted >= draws
@@ -162,6 +168,15 @@ class CMASearch(Recorded[State]):
         population += state.mean
         if self._box is not None:
             kernel.confine(population, population, self._box)
+
+    def _noise(self, generation: int) -> Vector:
+        """Return z_k, one draw per row."""
+        kernel, draws, n = self._kernel, self.population.draws, self.state.mean.size
+        z, zero = kernel.population(draws, n), kernel.vector(n)
+        kernel.sample(
+            SampleCall(z, draws, zero, 1.0, None, StepLaw(), None, self._seed, generation)
+        )
+        return z
 
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
@@ -173,6 +188,7 @@ class CMASearch(Recorded[State]):
         rows = np.empty((p.mu + 1, state.mean.size))
         steps = np.subtract(population[ranking[: p.mu]], state.mean, out=rows[: p.mu])
         steps /= sigma
+        worst = self._worst(population, ranking[p.mu :], generation) if self._active else None
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;
         # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
@@ -206,15 +222,29 @@ class CMASearch(Recorded[State]):
                 rates.path_gain(moves) / sigma,
             )
         )
-        # C <- (1 - c_1 - c_mu + (1 - h) c_1 c_c (2 - c_c)) C
+        # C <- (1 - c_1 - c_mu sum_k w_k + (1 - h) c_1 c_c (2 - c_c)) C
         #      + c_1 p_c p_c' + c_mu sum_k w_k y_(k) y_(k)'.
         steps *= np.sqrt(rates.c_mu * p.weights)[:, None]
         rows[p.mu] = math.sqrt(rates.c_1) * state.path
         decay = rates.covariance_decay(moves)
+        if worst is not None:
+            decay += rates.c_mu * float(self._negative.sum())
+            state.removed = np.concatenate((math.sqrt(decay) * state.removed, worst))
         state.decay *= decay
         state.pending = np.concatenate((math.sqrt(decay) * state.pending, rows))
         if state.updates - state.factorised > self.gap:
             self._factorise()
+
+    def _worst(self, population: Vector, worst: NDArray[np.int64], generation: int) -> Vector:
+        """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |A^-1 y_(k)|, the best first.
+
+        A long step takes away no more than one of the expected length: C stays positive definite.
+        """
+        state = self.state
+        steps = (population[worst] - state.mean) / state.sigma
+        z = self._noise(generation)[worst % self.population.draws]  # A^-1 y
+        factors = self.rates.c_mu * z.shape[1] * self._negative / (z * z).sum(axis=1)
+        return steps * np.sqrt(factors)[:, None]
 
     def _inverse_root(self) -> Vector:
         """Return A^-1, made once for each A."""
@@ -228,6 +258,9 @@ class CMASearch(Recorded[State]):
         state.covariance *= state.decay
         state.covariance += state.pending.T @ state.pending
         state.pending, state.decay = np.empty((0, state.mean.size)), 1.0
+        if state.removed is not None:
+            state.covariance -= state.removed.T @ state.removed
+            state.removed = np.empty((0, state.mean.size))
         state.factorised = state.updates
         self._inverse = None
         if not self._eigen:
@@ -253,3 +286,21 @@ class CMAES(AskTell):
 
     name = "cma-es"
     search_type = CMASearch
+
+
+class ActiveCMASearch(CMASearch):
+    """CMA-ES with negative weights in the covariance."""
+
+    active: ClassVar = True
+
+
+class ActiveCMA(AskTell):
+    """Active CMA-ES: the worst candidates take variance away (Jastrebski and Arnold 2006).
+
+    The weights are those of Hansen 2016. With clipped or reflected bounds it is plain CMA-ES.
+    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
+    `ActiveCMA.option_table()`.
+    """
+
+    name = "active-cma"
+    search_type = ActiveCMASearch

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from mmes.strategies.protocol import Vector
 from mmes.strategies.step_size import CSA
 
 
@@ -81,3 +84,22 @@ class Rates:
     def path_gain(self, moves: bool) -> float:
         """Return h sqrt(c_c (2 - c_c) mu_eff)."""
         return moves * math.sqrt(self.c_c * (2 - self.c_c) * self.mu_eff)
+
+    def negative_weights(self, size: int) -> Vector:
+        """Return |w_(mu+1)| .. |w_lambda|, the weights of the worse half in active CMA-ES.
+
+        They are proportional to ln k - ln((lambda + 1) / 2). Their sum is the least of
+        1 + c_1 / c_mu (old variance neither fades nor grows by them alone),
+        1 + 2 mu_eff^- / (mu_eff + 2), and (1 - c_1 - c_mu) / (n c_mu) (C stays positive definite).
+        """
+        middle, ranks = math.log((size + 1) / 2), range(size // 2 + 1, size + 1)
+        raw = np.array([math.log(k) - middle for k in ranks])
+        total, squares = math.fsum(raw), math.fsum(raw * raw)
+        if total == 0.0 or self.c_mu == 0.0:  # of two or three candidates
+            return np.zeros(raw.size)
+        limits = (
+            1 + self.c_1 / self.c_mu,
+            1 + 2 * (total**2 / squares) / (self.mu_eff + 2),
+            (1 - self.c_1 - self.c_mu) / (self.n * self.c_mu),
+        )
+        return raw * (min(limits) / total)

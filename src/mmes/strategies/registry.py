@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from mmes.loading import is_location, load_object
 from mmes.options import Option, suggestion
 from mmes.strategies.ask_tell import AskTell
-from mmes.strategies.cma import CMAES
+from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
 from mmes.strategies.lm_cma import LMCMA
@@ -30,6 +30,7 @@ STRATEGIES: dict[str, type[AskTell]] = {
         MMES,
         AdaptiveMMES,
         CMAES,
+        ActiveCMA,
         SepCMA,
         LMCMA,
         LMMA,
@@ -43,7 +44,7 @@ STRATEGIES: dict[str, type[AskTell]] = {
 
 
 AUTO_LIMIT = 100
-"""Up to so many variables ``"auto"`` takes CMA-ES, whose full covariance matrix pays there."""
+"""Up to so many variables ``"auto"`` takes active CMA-ES: its full covariance matrix pays there."""
 
 
 def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type[AskTell], str]:
@@ -62,7 +63,9 @@ def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type
         return MMES, "it searches manifolds"
     if n > AUTO_LIMIT:
         return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}"
-    return (AdaptiveMMES, elsewhere) if elsewhere else (CMAES, f"n = {n} is at most {AUTO_LIMIT}")
+    if elsewhere:
+        return AdaptiveMMES, elsewhere
+    return ActiveCMA, f"n = {n} is at most {AUTO_LIMIT}"
 
 
 def is_auto(strategy: Any) -> bool:
@@ -74,7 +77,7 @@ def options_of(strategy: Any) -> tuple[Option, ...]:
     """Return the options of a strategy; of ``"auto"`` those of all that it may choose."""
     if not is_auto(strategy):
         return get_strategy(strategy).option_table()
-    chosen = (*AdaptiveMMES.option_table(), *CMAES.option_table())
+    chosen = (*AdaptiveMMES.option_table(), *ActiveCMA.option_table())
     return tuple({option.name: option for option in reversed(chosen)}.values())[::-1]
 
 
