@@ -1,11 +1,11 @@
-"""Where should `strategy="auto"` change from active CMA-ES to AdaptiveMMES? The rotated basic problems.
+"""Where should `strategy="auto"` change from active CMA-ES to AdaptiveMMES? Rotated problems.
 
     python benchmarks/limit.py            # makes the missing runs (laboratory), then the table
     python benchmarks/limit.py --table    # from the single runs in benchmarks/data
 
 Evaluations to 1e-8, x0 uniform in [-5, 5]^n, sigma0 = 3. A run that misses the target counts with
-its whole budget. The last column is the sum of the logarithms of the ratios, CMA-ES over
-AdaptiveMMES: below 0 CMA-ES is the better choice.
+its whole budget. The last column is the sum of the logarithms of the ratios, active CMA-ES
+over AdaptiveMMES: below 0 active CMA-ES is the better choice.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class CMASearch(Recorded[State]):
         steps *= np.sqrt(rates.c_mu * p.weights)[:, None]
         rows[p.mu] = math.sqrt(rates.c_1) * state.path
         decay = rates.covariance_decay(moves)
-        if worst is not None:
+        if worst is not None and state.removed is not None:
             decay += rates.c_mu * float(self._negative.sum())
             state.removed = np.concatenate((math.sqrt(decay) * state.removed, worst))
         state.decay *= decay
