@@ -209,3 +209,21 @@ else:
     raise SystemExit(1)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+@pytest.mark.parametrize("strategy", ["adaptive", "mmes", "lm-ma"])
+def test_no_result_is_worse_than_a_start_point_on_the_device(strategy: str, tmp_path) -> None:
+    start = torch.ones(50, dtype=torch.float64, device=DEVICE)
+
+    def batch(points):
+        assert points.device == start.device
+        return ((points - 1.0) ** 2).sum(1)
+
+    options = {"vectorized": True, "strategy": strategy, "seed": 1}
+    path = tmp_path / "run.mmes"
+    result = mmes.minimize(batch, start, 0.5, max_evaluations=60, checkpoint=path, **options)
+    assert (result.fun, result.nfev) == (0.0, 60)
+    assert torch.equal(result.x, start)
+    resumed = mmes.resume(path, batch, max_evaluations=100)
+    assert (resumed.fun, resumed.nfev) == (0.0, 100)
+    assert torch.equal(resumed.x, start)
