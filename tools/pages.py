@@ -122,7 +122,7 @@ def sigma0() -> None:
             label = "sphere" if name == "sphere" else "ellipsoid, condition 1e3"
             axis.loglog(steps, spent, "o-", color=color, label=label, markersize=4)
         axis.axvspan(0.3, 3, color="#f2e9c9", zorder=0)
-        axis.set(title=f"n = {n}", xlabel="sigma0 (the optimum is 3 away)", ylim=(8 * n**1.2, None))
+        axis.set(title=f"n = {n}", xlabel="sigma0 (the optimum is 3 away)", ylim=(50 * n, 2000 * n))
     axes[0].set_ylabel("evaluations to 1e-8")
     axes[1].legend(frameon=False)
     save(made, "sigma0")
