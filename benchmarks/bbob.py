@@ -122,7 +122,8 @@ def table(left_out: list[str]) -> str:
         if all((f, strategy, seed) in cells for strategy in STRATEGIES)
     }
     lines = [
-        f"| strategy | targets reached | area | `{STRATEGIES[0]}` less it | best final value on |",
+        f"| strategy | targets reached | area | `{STRATEGIES[0]}` minus this "
+        "| best final value on |",
         "| --- | --- | --- | --- | --- |",
     ]
     functions = sorted({int(f) for f, _ in shared})

@@ -67,7 +67,7 @@ def export(store: Store) -> None:
 
 
 def table() -> str:
-    """Return the table in Markdown: CMA-ES / AdaptiveMMES per problem, and the sum of logs."""
+    """Return the table in Markdown: active CMA-ES / AdaptiveMMES, and the sum of logs."""
     with DATA.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     lines = ["| n | " + " | ".join(LABELS) + " | sum of logs |", "| --- " * (len(LABELS) + 2) + "|"]

@@ -161,7 +161,7 @@ def cost(n: int, rounds: int, seconds: float) -> None:
     """Print microseconds per evaluation for all strategies, and relative to MMES."""
     steps = {}
     for name, strategy in STRATEGIES.items():
-        if name == "cma-es" and n > 2000:
+        if name in ("cma-es", "active-cma") and n > 2000:
             continue
         es = started(strategy, n)
         steps[name] = (stepper(es), es.population_size)

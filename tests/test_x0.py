@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.competitors import COMPETITORS
 from mmes.strategies import STRATEGIES
 
 N = 40
@@ -23,7 +24,7 @@ def good_start(**options):
     return mmes.minimize(sphere, np.ones(N), 0.5, seed=1, max_evaluations=100, **options)
 
 
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "auto"])
+@pytest.mark.parametrize("name", ["auto", *STRATEGIES, *COMPETITORS])
 def test_no_result_is_worse_than_the_start_point(name):
     result = good_start(strategy=name, bounds=(LOW, -LOW))
     assert result.fun == 0.0
@@ -120,3 +121,22 @@ def test_with_vectorized_objectives_and_processes():
     for result in (vectorized, parallel):
         assert result.fun == serial.fun == 0.0
         np.testing.assert_array_equal(result.mean, serial.mean)
+
+
+def test_minus_infinity_at_the_start_point_ends_the_run():
+    def unbounded(x):
+        return -math.inf if np.array_equal(x, np.ones(N)) else sphere(x)
+
+    result = mmes.minimize(unbounded, np.ones(N), 0.5, max_evaluations=100)
+    assert (result.reason, result.success) == (mmes.StopReason.UNBOUNDED, False)
+    assert (result.nfev, result.fun) == (1, -math.inf)
+
+
+def test_an_error_at_the_start_point_says_so_and_leaves_no_history():
+    def fails(x):
+        raise ValueError("no licence")
+
+    with pytest.raises(mmes.EvaluationError) as caught:
+        mmes.minimize(fails, np.ones(N), 0.5, max_evaluations=100)
+    assert "start point x0" in "".join(caught.value.__notes__)
+    assert caught.value.result.history["best"].size == 0

@@ -42,7 +42,6 @@ def cost(heights):
 r = mmes.minimize(
     cost,
     bounds=(np.full(SEGMENTS, 0.01), 0.12),
-    strategy="cma-es",  # up to a hundred variables
     vectorized=True,
     max_evaluations=60_000,
     seed=1,

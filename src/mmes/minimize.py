@@ -47,8 +47,9 @@ def minimize(
         last. `mmes.Factory` is one that is made in each process. None where `workers` is an
         evaluator of your own.
     x0 : array_like, optional
-        Start point. It is evaluated first, so that no result is worse (`evaluate_x0`). May be left
-        out where `bounds` are finite: the start is then uniform in the box.
+        Start point. It is evaluated first, so that no result is worse, unless f is noisy
+        (`evaluate_x0`). May be left out where `bounds` are finite: the start is then uniform in the
+        box.
     sigma0 : float, optional
         Start mutation strength: about a third of the distance, along a typical variable, within
         which the optimum is expected. May be left out where `bounds` are finite: 0.3 of the width

@@ -186,12 +186,16 @@ class Run:
             self._saver.save_if_due(self.generations, self._state_to_save)
 
     def _evaluate_x0(self) -> None:
-        """Evaluate the start point that was given, unless the strategy does: the least result."""
+        """Evaluate the start point that was given, unless the strategy does."""
         state, wanted = self._state, self._limits["evaluate_x0"]
         given = self._settings.place.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
             x = state.es.best_x
-            value = self._values_at([x], 1)
+            try:
+                value = self._values_at([x], 1)
+            except EvaluationError as error:
+                error.add_note("mmes: this was the start point x0, which is evaluated first")
+                raise
             self._settled = False
             state.take_start(x, value.item())
             self._settled = True
@@ -311,6 +315,8 @@ class Run:
         most = self._limits["max_generations"]
         if self._target_reached():
             return StopReason.TARGET_REACHED
+        if self._state.best_value == -math.inf:
+            return StopReason.UNBOUNDED
         if self._stop_requested.is_set():
             return StopReason.REQUESTED
         if self._evaluations_left() <= 0:

@@ -269,6 +269,8 @@ class RunState:
         reached = reason is StopReason.TARGET_REACHED
         x, fun, error = es.kernel.copy(self.best_x), self.best_value, None
         mean = es.kernel.copy(es.mean)
+        # An unfinished generation has no line yet; nor has a start point that needs no search.
+        unwritten = self.partial or (self.evaluations and not self.generations)
         if self.noise.noisy and reevaluated is not None:
             x, fun, error = _better_of_two(x, mean, reevaluated)
         return Result(
@@ -292,7 +294,9 @@ class RunState:
             time=total.seconds,
             # An unfinished generation has no line yet; nor has a start point that needs no search.
             history=self.history.columns(
-                self._line() if self.partial or not self.generations else None
+                self._line()
+                if self.partial or (self.evaluations and not self.generations)
+                else None
             ),
             strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},

@@ -43,7 +43,8 @@ def test_values_are_those_of_the_loss() -> None:
     np.testing.assert_allclose(values, [float(loss(f.unravel(x))) for x in points], rtol=1e-5)
 
 
-def test_a_run_compiles_once_though_generations_differ_in_size() -> None:
+@pytest.mark.parametrize("strategy", ["mmes", "auto", "adaptive"])
+def test_a_run_compiles_once_though_generations_differ_in_size(strategy: str) -> None:
     traced = []
 
     def counted(p: Any) -> Any:
@@ -52,9 +53,9 @@ def test_a_run_compiles_once_though_generations_differ_in_size() -> None:
 
     f = batched(counted, like=PARAMS)
     r = mmes.minimize(
-        f, f.x0, 0.3, strategy="mmes", vectorized=True, max_evaluations=103, seed=1, restarts=0
+        f, f.x0, 0.3, strategy=strategy, vectorized=True, max_evaluations=103, seed=1, restarts=0
     )
-    assert r.nfev == 103  # a first generation with one more, a last one with fewer
+    assert r.nfev == 103  # the start point, alone or in the first generation; a last one with fewer
     assert len(traced) == 1
 
 

@@ -183,6 +183,28 @@ def test_active_cma_finds_a_corner(handling: str) -> None:
     assert es.best_value == pytest.approx(6, abs=1e-6)
 
 
+@pytest.mark.parametrize("offset", [1.0, 1e3, 1e7])
+@pytest.mark.parametrize("n", [2, 5])
+def test_active_cma_at_the_resolution_of_x(n: int, offset: float) -> None:
+    """Candidates are rounded there; C must stay a covariance, whatever is taken away."""
+    es = ActiveCMA(np.full(n, offset + 3), 1.0, seed=1, stagnation_window="off", xtol=0.0)
+    for _ in range(400):
+        es.tell(((es.ask() - offset) ** 2).sum(axis=1))
+        es.stop()
+        assert np.linalg.eigvalsh(es._search.state.covariance).min() >= 0
+    assert es.best_value <= (1e-14 * offset) ** 2 * n
+
+
+def test_a_draw_of_zero_takes_nothing_away() -> None:
+    """Once in 2^25 a normal number is 0; with one variable the whole step is."""
+    es = ActiveCMA([1.0], 1.0, seed=1)
+    noise = es._search._noise
+    es._search._noise = lambda generation: noise(generation) * [[1.0], [1.0], [0.0], [0.0]]
+    for _ in range(20):
+        es.tell((es.ask() ** 2).sum(axis=1))
+    assert np.isfinite(es.ask()).all()
+
+
 def test_cma_refuses_what_does_not_fit() -> None:
     options = {option.name: option.default for option in CMAES.search_type.options}
     with pytest.raises(

@@ -137,7 +137,7 @@ def _run(**options: Any) -> mmes.Result:
 def _kernels_agree() -> bool | None:
     if native_problem() is not None:
         return None
-    # A matrix that is learnt makes the last digits of a random number grow sooner.
+    # CMA-ES, the default here, would amplify differences in the last digits.
     one, other = (_run(kernel=kernel, **_FOLLOWED) for kernel in ("native", "reference"))
     return bool(np.allclose(one.x, other.x, rtol=1e-3, atol=1e-4))
 

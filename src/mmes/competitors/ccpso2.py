@@ -28,6 +28,7 @@ class CCPSO2(Competitor):
     """
 
     name = "ccpso2"
+    evaluates_start = True
     own_options = (
         population_option(30, low=2),
         Option(

@@ -28,6 +28,7 @@ class DECCG(Competitor):
     """
 
     name = "decc-g"
+    evaluates_start = True
     own_options = (
         population_option(100, low=4),
         Option("group_size", int, "Variables per group.", default=100, low=1),

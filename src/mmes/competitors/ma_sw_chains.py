@@ -34,6 +34,7 @@ class MASWChains(Competitor):
     """
 
     name = "ma-sw-chains"
+    evaluates_start = True
     own_options = (
         population_option(100, low=2),
         Option(

@@ -63,6 +63,7 @@ class MOS(Competitor):
     """
 
     name = "mos"
+    evaluates_start = True
     own_options = (
         population_option(400, low=2),
         Option(

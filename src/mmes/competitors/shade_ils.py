@@ -39,6 +39,7 @@ class SHADEILS(Competitor):
     """
 
     name = "shade-ils"
+    evaluates_start = True
     own_options = (
         population_option(100, low=4),
         Option("shade_evaluations", int, "Evaluations of SHADE per round.", default=25000, low=1),

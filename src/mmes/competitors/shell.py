@@ -74,7 +74,7 @@ class Competitor:
     on_manifolds: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     """Whether the algorithm searches a box only."""
-    evaluates_start: ClassVar[bool] = True
+    evaluates_start: ClassVar[bool] = False
     """Whether the start point is among the first points that are asked."""
 
     def __init__(

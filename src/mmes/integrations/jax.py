@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mmes.integrations.missing import missing
 from mmes.integrations.precision import SmallSteps
+from mmes.strategies.recombination import default_population_size
 
 try:
     import jax
@@ -76,7 +77,8 @@ class Batched:
         self._small_steps.look(points)
         count = points.shape[0]
         if self._fixed_rows is None:
-            self._rows = max(self._rows, count)
+            # The start point comes alone, before the first generation.
+            self._rows = max(self._rows or default_population_size(self.n), count)
         parts = [self._padded(points[at : at + self._rows]) for at in range(0, count, self._rows)]
         return np.concatenate(parts)
 
@@ -102,9 +104,10 @@ def batched(loss: Callable[[Any], Any], like: Any, rows: int | None = None) -> B
     like : tree of arrays
         The parameters, for their shapes, their format, and as start point `x0`.
     rows : int, optional
-        How many candidates are computed at once; by default as many as came at once so far. Fewer
-        are filled up, since JAX compiles anew for every number: the first generation has one
-        more, the last one may have fewer.
+        How many candidates are computed at once; by default a generation of the default size, or as
+        many as came at once so far. Fewer are filled up, since JAX compiles anew for every number:
+        the start point comes alone, the first generation of MMES has one more, the last one may
+        have fewer.
 
     Returns
     -------

@@ -60,7 +60,8 @@ class MMESSampler(BaseSampler):
         The seed; by default a fresh one, which is kept in the study. Several processes that start
         a study at the same time need the same one.
     x0 : mapping of str to float, optional
-        Start values; the middle of its range for a parameter that is not there.
+        Start values; the middle of its range for a parameter that is not there. The sampler does
+        not suggest them themselves: `study.enqueue_trial` does.
     sigma0 : float
         Start mutation strength, as a share of the ranges.
     strategy : str or class

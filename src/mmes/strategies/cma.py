@@ -106,8 +106,8 @@ class CMASearch(Recorded[State]):
         self.population_size = p.size
         self.rates = rates = Rates.full(n, p.mu_eff, options["damping"])
         self.rule = rates.rule()
-        # N.B. with clipping and reflection the worst as evaluated would take away the variance that
-        # leads from wall to wall: CMA-ES as published then.
+        # N.B. with clipping and reflection the worst would take away the variance that leads along
+        # the walls: CMA-ES as published then.
         self._active = self.active and setup.box is None
         self._negative = rates.negative_weights(p.size)
         # Generations between factorisations; the text counts lambda evaluations each.
@@ -149,7 +149,9 @@ class CMASearch(Recorded[State]):
 
     def spread(self) -> float:
         """See `Search.spread`."""
-        return math.sqrt(float(np.diagonal(self.state.covariance).max()) * self.state.decay)
+        return math.sqrt(
+            max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
+        )
 
     def start(self, value: float) -> None:
         """Nothing: f(m_0) is not needed."""
@@ -188,7 +190,7 @@ class CMASearch(Recorded[State]):
         rows = np.empty((p.mu + 1, state.mean.size))
         steps = np.subtract(population[ranking[: p.mu]], state.mean, out=rows[: p.mu])
         steps /= sigma
-        worst = self._worst(population, ranking[p.mu :], generation) if self._active else None
+        worst = self._worst(ranking[p.mu :], generation) if self._active else None
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) B <z>_w;
         # sigma <- sigma exp((c_s/d_s) (|p_s|/chi_n - 1)).
         # N.B. without B for the Cholesky factor, whose path lives in slowly turning coordinates.
@@ -235,16 +237,20 @@ class CMASearch(Recorded[State]):
         if state.updates - state.factorised > self.gap:
             self._factorise()
 
-    def _worst(self, population: Vector, worst: NDArray[np.int64], generation: int) -> Vector:
-        """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |A^-1 y_(k)|, the best first.
+    def _worst(self, worst: NDArray[np.int64], generation: int) -> Vector:
+        """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |z_(k)|, the best first.
 
         A long step takes away no more than one of the expected length: C stays positive definite.
+        N.B. y as it was drawn, not from the candidates: where steps reach the resolution of x, these
+        are rounded, and so long in the measure of C that they would take away more than there is.
         """
-        state = self.state
-        steps = (population[worst] - state.mean) / state.sigma
-        z = self._noise(generation)[worst % self.population.draws]  # A^-1 y
-        factors = self.rates.c_mu * z.shape[1] * self._negative / (z * z).sum(axis=1)
-        return steps * np.sqrt(factors)[:, None]
+        draws = self.population.draws
+        z = self._noise(generation)[worst % draws]
+        squares = (z * z).sum(axis=1)
+        shares = np.where(squares > 0, self._negative / np.maximum(squares, 1e-300), 0.0)
+        factors = np.sqrt(self.rates.c_mu * z.shape[1] * shares)
+        # A mirrored candidate has the step -y, and the same y y'.
+        return factors[:, None] * (z @ self.state.root.T)
 
     def _inverse_root(self) -> Vector:
         """Return A^-1, made once for each A."""
@@ -275,6 +281,8 @@ class CMASearch(Recorded[State]):
         state.root = basis * np.sqrt(np.maximum(squares, smallest))
         if self._eigen:
             state.basis = basis
+        elif self._active:
+            state.covariance = state.root @ state.root.T
 
 
 class CMAES(AskTell):

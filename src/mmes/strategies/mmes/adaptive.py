@@ -8,7 +8,7 @@ It is the generation of MMES with five settled points of its own:
 - damping 4, so that a rugged objective does not collapse the mutation strength;
 - a mixing rate of at most 1 - (2/3)^(1/m), so that the isotropic part keeps two thirds of the
   variance and the first steps have the length that sigma0 promises, however few the variables;
-- no evaluation of the start point: every generation has lambda candidates.
+- no row for the start point: every generation has lambda candidates.
 """
 
 from __future__ import annotations
