@@ -292,12 +292,7 @@ class RunState:
             starts=self.start + 1,
             failed=total.failed,
             time=total.seconds,
-            # An unfinished generation has no line yet; nor has a start point that needs no search.
-            history=self.history.columns(
-                self._line()
-                if self.partial or (self.evaluations and not self.generations)
-                else None
-            ),
+            history=self.history.columns(self._line() if unwritten else None),
             strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},
             kernel=es.kernel.name,

@@ -241,8 +241,9 @@ class CMASearch(Recorded[State]):
         """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |z_(k)|, the best first.
 
         A long step takes away no more than one of the expected length: C stays positive definite.
-        N.B. y as it was drawn, not from the candidates: where steps reach the resolution of x, these
-        are rounded, and so long in the measure of C that they would take away more than there is.
+        N.B. y as it was drawn, not from the candidates: where steps reach the resolution of x,
+        these are rounded, and so long in the measure of C that they would take away more than there
+        is.
         """
         draws = self.population.draws
         z = self._noise(generation)[worst % draws]
