@@ -194,7 +194,8 @@ class Run:
             try:
                 value = self._values_at([x], 1)
             except EvaluationError as error:
-                error.add_note("mmes: this was the start point x0, which is evaluated first")
+                if error.x is not None:  # the objective raised, not a worker
+                    error.add_note("mmes: this was the start point x0, which is evaluated first")
                 raise
             self._settled = False
             state.take_start(x, value.item())

@@ -43,9 +43,8 @@ LIMITS = (
     Option(
         "evaluate_x0",
         bool,
-        "Evaluate the start point that was given before anything else: no result for a "
-        "deterministic objective is worse than it. A run that has begun does not make up for it; "
-        "strategies whose first generation holds the start point evaluate it in any case.",
+        "Evaluate a start point that is given first, so that no result is worse, unless noise "
+        "rules; mmes, sda-es and most competitors do so in any case.",
         default=True,
     ),
     Option(
