@@ -19,6 +19,17 @@ def sphere(x):
     return float(np.sum((x - 1.0) ** 2))
 
 
+class Seen:
+    """The sphere, which remembers the points it was called with."""
+
+    def __init__(self):
+        self.points = []
+
+    def __call__(self, x):
+        self.points.append(x.copy())
+        return sphere(x)
+
+
 def good_start(**options):
     """Minimise from the optimum itself: nothing that is sampled is as good."""
     return mmes.minimize(sphere, np.ones(N), 0.5, seed=1, max_evaluations=100, **options)
@@ -33,51 +44,33 @@ def test_no_result_is_worse_than_the_start_point(name):
 
 
 def test_it_is_the_first_point_and_counts():
-    points = []
-    result = mmes.minimize(
-        lambda x: points.append(x.copy()) or sphere(x), np.full(N, 3.0), 0.5, max_evaluations=60
-    )
-    np.testing.assert_array_equal(points[0], np.full(N, 3.0))
-    assert len(points) == result.nfev == 60
+    seen = Seen()
+    result = mmes.minimize(seen, np.full(N, 3.0), 0.5, max_evaluations=60)
+    np.testing.assert_array_equal(seen.points[0], np.full(N, 3.0))
+    assert len(seen.points) == result.nfev == 60
 
 
 @pytest.mark.parametrize("strategy", ["mmes", "sda-es"])
 def test_strategies_that_evaluate_it_anyway_do_so_once(strategy):
-    points = []
-    mmes.minimize(
-        lambda x: points.append(x.copy()) or sphere(x),
-        np.full(N, 3.0),
-        0.5,
-        strategy=strategy,
-        max_generations=2,
-    )
-    assert sum(np.array_equal(x, np.full(N, 3.0)) for x in points) == 1
+    seen = Seen()
+    mmes.minimize(seen, np.full(N, 3.0), 0.5, strategy=strategy, max_generations=2)
+    assert sum(np.array_equal(x, np.full(N, 3.0)) for x in seen.points) == 1
 
 
 def test_the_search_is_the_same_with_and_without():
     def told(wanted):
-        points = []
-        mmes.minimize(
-            lambda x: points.append(x.copy()) or sphere(x),
-            np.full(N, 3.0),
-            0.5,
-            strategy="adaptive",
-            seed=3,
-            max_generations=20,
-            evaluate_x0=wanted,
-        )
-        return np.array(points)
+        seen, options = Seen(), {"strategy": "adaptive", "seed": 3, "max_generations": 20}
+        mmes.minimize(seen, np.full(N, 3.0), 0.5, evaluate_x0=wanted, **options)
+        return np.array(seen.points)
 
     np.testing.assert_array_equal(told(True)[1:], told(False))
 
 
 def test_without_x0_or_when_refused_it_is_not_evaluated():
     assert good_start(evaluate_x0=False, strategy="adaptive").fun > 0.0
-    points = []
-    mmes.minimize(
-        lambda x: points.append(x.copy()) or sphere(x), bounds=(LOW, -LOW), max_generations=1
-    )
-    assert len(points) == mmes.strategies.ActiveCMA(np.zeros(N), 1.0).population_size
+    seen = Seen()
+    mmes.minimize(seen, bounds=(LOW, -LOW), max_generations=1)
+    assert len(seen.points) == mmes.strategies.ActiveCMA(np.zeros(N), 1.0).population_size
 
 
 def test_a_start_point_at_the_target_needs_no_search():
@@ -103,11 +96,11 @@ def test_a_resumed_run_does_not_evaluate_it_again(tmp_path):
     first = mmes.minimize(
         sphere, np.ones(N), 0.5, seed=1, max_evaluations=50, checkpoint=path, strategy="auto"
     )
-    points = []
-    result = mmes.resume(path, lambda x: points.append(x.copy()) or sphere(x), max_evaluations=100)
+    seen = Seen()
+    result = mmes.resume(path, seen, max_evaluations=100)
     assert first.fun == result.fun == whole.fun == 0.0
     assert result.nfev == 100
-    assert not any(np.array_equal(x, np.ones(N)) for x in points)
+    assert not any(np.array_equal(x, np.ones(N)) for x in seen.points)
     np.testing.assert_array_equal(result.mean, whole.mean)
 
 
