@@ -18,6 +18,17 @@ void words(std::uint32_t* out, std::size_t count, Address at) {
     }
 }
 
+// Uniform in (0, 1): a word u stands for (u + 1/2) 2^-32.
+void uniforms(double* out, std::size_t count, Address at) {
+    const Philox stream(at);
+    alignas(64) std::uint32_t some[kAtOnce];
+    for (std::size_t begin = 0; begin < count; begin += kAtOnce) {
+        philox_chunks(some, begin / kChunk, stream);
+        for (std::size_t i = 0; i < kAtOnce && begin + i < count; ++i)
+            out[begin + i] = (static_cast<double>(some[i]) + 0.5) * 0x1p-32;
+    }
+}
+
 void normals(float* out, std::size_t count, Address at) {
     const NoiseStream stream(Noise::normal, at);
     alignas(64) float some[kAtOnce];
@@ -208,7 +219,7 @@ void grow(double* __restrict scale, const double* __restrict increments, double 
 
 }  // namespace
 
-const KernelTable table = {words,     normals,          first_words, first_normals, sample,
-                           recombine, scale_increments, grow,        confine};
+const KernelTable table = {words,     uniforms,         normals, first_words, first_normals, sample,
+                           recombine, scale_increments, grow,    confine};
 
 }  // namespace mmes::MMES_LEVEL

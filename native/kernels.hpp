@@ -105,6 +105,7 @@ struct ScaleArguments {
 
 struct KernelTable {
     void (*words)(std::uint32_t* out, std::size_t count, Address at);
+    void (*uniforms)(double* out, std::size_t count, Address at);
     void (*normals)(float* out, std::size_t count, Address at);
     // What `words` and `normals` begin with: the first `used` items, at most kLanes, of the candidates 0 .. draws - 1.
     void (*first_words)(std::uint32_t* out, std::size_t used, std::size_t draws, Address at);

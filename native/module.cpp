@@ -71,6 +71,11 @@ void words(const Level& level, Array<std::uint32_t, 1> out, std::uint64_t seed, 
     level.kernels->words(out.data(), out.shape(0), {seed, stream, generation, candidate});
 }
 
+void uniforms(const Level& level, Array<double, 1> out, std::uint64_t seed, std::uint32_t stream,
+              std::uint32_t generation, std::uint32_t candidate) {
+    level.kernels->uniforms(out.data(), out.shape(0), {seed, stream, generation, candidate});
+}
+
 void normals(const Level& level, Array<float, 1> out, std::uint64_t seed, std::uint32_t stream,
              std::uint32_t generation, std::uint32_t candidate) {
     level.kernels->normals(out.data(), out.shape(0), {seed, stream, generation, candidate});
@@ -306,6 +311,7 @@ NB_MODULE(_native, m) {
     m.def("simd_levels", &simd_levels);
     nb::class_<Level>(m, "Level").def(nb::init<const std::string&>());
     m.def("words", &words);
+    m.def("uniforms", &uniforms);
     m.def("normals", &normals);
     m.def("drawn_rows", &drawn_rows);
     m.def("sample", &sample, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());

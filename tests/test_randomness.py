@@ -49,11 +49,14 @@ def test_layout_of_a_sequence() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("count", [1, 15, 64, 65, 1000])
-def test_native_words_are_the_same_bits(level: str, count: int) -> None:
+def test_native_words_and_uniforms_are_the_same_bits(level: str, count: int) -> None:
     for seed in (0, 1, 2**64 - 1, 0x0123456789ABCDEF):
         out = np.empty(count, dtype=np.uint32)
         native.words(native.Level(level), out, seed, 4, 2**32 - 1, 17)
         assert np.array_equal(out, randomness.words(count, seed, 4, 2**32 - 1, 17))
+        uniforms = np.empty(count)
+        native.uniforms(native.Level(level), uniforms, seed, 4, 2**32 - 1, 17)
+        assert np.array_equal(uniforms, randomness.uniforms(count, seed, 4, 2**32 - 1, 17))
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -94,40 +94,57 @@ std::vector<Part> checked_parts(const Array<int64_t, 2>& table, const Array<doub
     return parts;
 }
 
-Values evaluate(Array<double, 2> points, Array<int64_t, 2> table, Array<double, 1> weights, Array<int32_t, 1> variables,
-                Array<double, 2> coefficients, Array<double, 1> matrices, const std::string& level) {
-    const Level& chosen = find_level(level);
-    const int64_t total = (int64_t)variables.shape(0), dimension = (int64_t)points.shape(1);
-    require(coefficients.shape(0) == 4 && (int64_t)coefficients.shape(1) == total,
-            "coefficients must be four rows as long as the variables");
-    const std::vector<Part> parts = checked_parts(table, weights, total, (int64_t)matrices.shape(0));
-    require(std::all_of(variables.data(), variables.data() + total, [=](int32_t i) { return i >= 0 && i < dimension; }),
-            "there is a variable that the points do not have");
-
-    int64_t largest = 0;
-    for (const Part& part : parts) largest = std::max<int64_t>(largest, part.size);
-    const double* rows = coefficients.data();
-    const Composition composition{
-        .parts = parts.data(),
-        .part_count = (int64_t)parts.size(),
-        .index = variables.data(),
-        .shift = rows,
-        .elliptic = rows + total,
-        .asymmetry = rows + 2 * total,
-        .scale = rows + 3 * total,
-        .matrices = matrices.data(),
-        .dimension = dimension,
-        .largest = largest,
-    };
-    const size_t count = points.shape(0);
-    std::unique_ptr<double[]> values(new double[count]);
-    {
-        nb::gil_scoped_release unlocked;
-        const Scratch scratch = allocate(2 * widest_lanes * largest);
-        chosen.evaluate(composition, points.data(), (int64_t)count, values.get(), scratch.get());
+// A composition whose arrays were checked once, since a single point is evaluated in less time than that takes.
+class Prepared {
+  public:
+    Prepared(Array<int64_t, 2> table, Array<double, 1> weights, Array<int32_t, 1> variables,
+             Array<double, 2> coefficients, Array<double, 1> matrices)
+        : variables_(variables), coefficients_(coefficients), matrices_(matrices) {
+        const int64_t total = (int64_t)variables.shape(0);
+        require(coefficients.shape(0) == 4 && (int64_t)coefficients.shape(1) == total,
+                "coefficients must be four rows as long as the variables");
+        parts_ = checked_parts(table, weights, total, (int64_t)matrices.shape(0));
+        for (int64_t i = 0; i < total; ++i) {
+            require(variables.data()[i] >= 0, "there is a variable that the points do not have");
+            needed_ = std::max<int64_t>(needed_, variables.data()[i] + int64_t{1});
+        }
+        for (const Part& part : parts_) largest_ = std::max<int64_t>(largest_, part.size);
     }
-    return owned(values, count);
-}
+
+    Values evaluate(Array<double, 2> points, const std::string& level) const {
+        const Level& chosen = find_level(level);
+        const int64_t dimension = (int64_t)points.shape(1), total = (int64_t)variables_.shape(0);
+        require(needed_ <= dimension, "there is a variable that the points do not have");
+        const double* rows = coefficients_.data();
+        const Composition composition{
+            .parts = parts_.data(),
+            .part_count = (int64_t)parts_.size(),
+            .index = variables_.data(),
+            .shift = rows,
+            .elliptic = rows + total,
+            .asymmetry = rows + 2 * total,
+            .scale = rows + 3 * total,
+            .matrices = matrices_.data(),
+            .dimension = dimension,
+            .largest = largest_,
+        };
+        const size_t count = points.shape(0);
+        std::unique_ptr<double[]> values(new double[count]);
+        {
+            nb::gil_scoped_release unlocked;
+            const Scratch scratch = allocate(2 * widest_lanes * largest_);
+            chosen.evaluate(composition, points.data(), (int64_t)count, values.get(), scratch.get());
+        }
+        return owned(values, count);
+    }
+
+  private:
+    Array<int32_t, 1> variables_;
+    Array<double, 2> coefficients_;
+    Array<double, 1> matrices_;
+    std::vector<Part> parts_;
+    int64_t needed_ = 0, largest_ = 0;
+};
 
 Values evaluate_rows(Array<double, 2> points, int kind, Array<double, 1> coefficients, const std::string& level) {
     const Level& chosen = find_level(level);
@@ -149,10 +166,15 @@ Values evaluate_rows(Array<double, 2> points, int kind, Array<double, 1> coeffic
 
 NB_MODULE(_compiled, m) {
     m.doc() = "Fast evaluation of the problems; mmes.problems.functions and .composition are the readable version.";
-    m.def("evaluate", &evaluate, nb::arg("points"), nb::arg("parts"), nb::arg("weights"), nb::arg("variables"),
-          nb::arg("coefficients"), nb::arg("matrices"), nb::arg("level") = "",
-          "Return the values of the points (rows). parts: base, transforms, start, size and matrix of each; "
-          "coefficients: rows of shifts, elliptic weights, asymmetries and scales.");
+    // A problem that is still held when Python ends is no fault to be reported to the user.
+    nb::set_leak_warnings(false);
+    nb::class_<Prepared>(m, "Composition",
+                         "Parts: base, transforms, start, size and matrix of each; coefficients: rows of shifts, "
+                         "elliptic weights, asymmetries and scales.")
+        .def(nb::init<Array<int64_t, 2>, Array<double, 1>, Array<int32_t, 1>, Array<double, 2>, Array<double, 1>>(),
+             nb::arg("parts"), nb::arg("weights"), nb::arg("variables"), nb::arg("coefficients"), nb::arg("matrices"))
+        .def("evaluate", &Prepared::evaluate, nb::arg("points"), nb::arg("level") = "",
+             "Return the values of the points (rows).");
     m.def("evaluate_rows", &evaluate_rows, nb::arg("points"), nb::arg("kind"), nb::arg("coefficients"),
           nb::arg("level") = "", "Return the values of a basic problem at the points (rows).");
     m.def(

@@ -11,6 +11,9 @@ class Level:
 def words(
     level: Level, out: NDArray[np.uint32], seed: int, stream: int, generation: int, candidate: int
 ) -> None: ...
+def uniforms(
+    level: Level, out: NDArray[np.float64], seed: int, stream: int, generation: int, candidate: int
+) -> None: ...
 def normals(
     level: Level, out: NDArray[np.float32], seed: int, stream: int, generation: int, candidate: int
 ) -> None: ...

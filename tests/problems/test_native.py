@@ -1,5 +1,7 @@
 """The native helper against numpy, on every SIMD level that this machine has."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -171,12 +173,11 @@ def test_empty_batch(level):
 
 
 def wrong(**changes):
-    packed = problems.get("lsgo2010/f4").batch._packed._asdict()
-    return {"points": np.zeros((2, 1000)), **packed, **changes}
+    return problems.get("lsgo2010/f4").batch._packed()._asdict() | changes
 
 
 def changed(field: str, place, value) -> np.ndarray:
-    array = getattr(problems.get("lsgo2010/f4").batch._packed, field).copy()
+    array = getattr(problems.get("lsgo2010/f4").batch._packed(), field).copy()
     array[place] = value
     return array
 
@@ -196,17 +197,25 @@ def changed(field: str, place, value) -> np.ndarray:
     ],
 )
 def test_wrong_descriptions_are_refused(field, place, value, words):
+    packed, points = wrong(**{field: changed(field, place, value)}), np.zeros((2, 1000))
     with pytest.raises(ValueError, match=words):
-        native.helper.evaluate(**wrong(**{field: changed(field, place, value)}))
+        native.helper.Composition(**packed).evaluate(points)
 
 
 def test_wrong_shapes_and_levels_are_refused():
-    evaluate = native.helper.evaluate
-    with pytest.raises(ValueError, match="do not have"):
-        evaluate(**wrong(points=np.zeros((2, 999))))
+    prepare = native.helper.Composition
     with pytest.raises(ValueError, match="one weight for each part"):
-        evaluate(**wrong(weights=np.ones(3)))
+        prepare(**wrong(weights=np.ones(3)))
     with pytest.raises(ValueError, match="four rows"):
-        evaluate(**wrong(coefficients=np.ones((3, 1000))))
+        prepare(**wrong(coefficients=np.ones((3, 1000))))
+    with pytest.raises(ValueError, match="do not have"):
+        prepare(**wrong()).evaluate(np.zeros((2, 999)))
     with pytest.raises(ValueError, match="level 'mmx' is not one"):
-        evaluate(**wrong(level="mmx"))
+        prepare(**wrong()).evaluate(np.zeros((2, 1000)), "mmx")
+
+
+def test_a_copy_through_pickle_gives_the_same_values():
+    problem = problems.get("lsgo2013/f7")
+    points = random_points(problem, 3)
+    before = problem(points)  # the native helper holds it by now
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(problem))(points), before)

@@ -39,11 +39,8 @@ class Draws:
         """Return uniform numbers in (0, 1)."""
         if self._level is None or _native is None:
             return randomness.uniforms(count, self._seed, stream, step, part)
-        words = np.empty(count, dtype=np.uint32)
-        _native.words(self._level, words, self._seed, stream, step, part)
-        numbers = words.astype(np.float64)
-        numbers += 0.5
-        numbers *= 2.0**-32
+        numbers = np.empty(count)
+        _native.uniforms(self._level, numbers, self._seed, stream, step, part)
         return numbers
 
     def normals(self, count: int, stream: int, step: int, part: int = 0) -> Vector:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,9 +144,17 @@ class Composition:
         """Return the values by the native helper, at one of `native.levels()` or the best."""
         if native.helper is None:
             raise RuntimeError("the native helper mmes.problems._compiled is not built")
-        return native.helper.evaluate(x, *self._packed, level)
+        return self._prepared.evaluate(x, level)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: the native helper's part is made anew."""
+        return {"parts": self.parts, "inside": self.inside}
 
     @cached_property
+    def _prepared(self) -> Any:
+        """The composition as the native helper knows it."""
+        return native.helper.Composition(*self._packed())  # type: ignore[union-attr]
+
     def _packed(self) -> Packed:
         starts: dict[int, int] = {-1: -1}  # by id: groups of one size share their matrix
         matrices = [np.empty(0)]
