@@ -48,7 +48,7 @@ def test_additive_noise_is_answered_by_growth_and_an_average() -> None:
     assert r.nfev <= 50_000
     assert r.best_seen < -1 < r.fun  # the luckiest value is not the result
     values = r.reevaluated["x"], r.reevaluated["mean"]
-    assert r.fun in [float(np.mean(v)) for v in values]
+    assert r.fun == pytest.approx(min(float(np.mean(v)) for v in values))
     assert r.fun_std == pytest.approx(1 / math.sqrt(10), rel=0.9)
 
 
@@ -98,7 +98,7 @@ def test_growth_is_part_of_the_state(tmp_path) -> None:
     done = part.nfev - sum(map(len, (part.reevaluated or {}).values()))
     rest = mmes.resume(path, Told(done), max_generations=900)
     np.testing.assert_array_equal(rest.mean, whole.mean)
-    assert rest.nfev == whole.nfev
+    assert rest.nfev == whole.nfev + 20  # those at the end of the first part
     assert rest.options["population_size"] == whole.options["population_size"]
 
 
@@ -141,8 +141,7 @@ def test_the_answer_depends_on_the_size_of_the_noise() -> None:
     assert not watch.answer(np.array([3.0, 3.001, 3.0]), 1e-5)  # too small to matter
     assert watch.noisy
     assert watch.answer(np.array([3.0, 3.4, 3.0]), 1e-5)
-    again = NoiseWatch.restored(watch.entries())
-    assert again == watch
+    assert NoiseWatch.restored(watch.entries(), watch.arrays()) == watch
 
 
 def test_a_search_that_converges_despite_noise_ends() -> None:

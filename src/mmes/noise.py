@@ -25,6 +25,8 @@ GENERATIONS = 100
 near an optimum would double it again and again."""
 ASKED = 3
 """Evaluations of one point that answer a suspicion."""
+REEVALUATIONS = 10
+"""Evaluations of the best point and of the mean at the end of a noisy run."""
 SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
 # Sigma fell by this factor since the values last fell: suspicious.
 _FALL = 10.0
@@ -149,16 +151,79 @@ class NoiseWatch:
         self.recent, self.sigmas = [], []
 
     def entries(self) -> dict[str, Any]:
-        """Return what a checkpoint writes; infinite numbers as text."""
+        """Return what a checkpoint writes as text, infinite numbers too; see `arrays`."""
         return {
-            name: str(value) if value == math.inf else value for name, value in asdict(self).items()
+            name: str(value) if value == math.inf else value
+            for name, value in asdict(self).items()
+            if name != "sigmas"
         }
 
+    def arrays(self) -> dict[str, Vector]:
+        """Return what is too long for text: with a large damping, `sigmas`."""
+        return {"sigmas": np.array(self.sigmas, dtype=np.float64)}
+
     @classmethod
-    def restored(cls, entries: dict[str, Any]) -> NoiseWatch:
-        """Return the watch that `entries` was taken from."""
+    def restored(cls, entries: dict[str, Any], arrays: dict[str, Vector]) -> NoiseWatch:
+        """Return the watch that `entries` and `arrays` were taken from."""
+        # The first checkpoints of this version kept the list among the entries.
+        listed = entries | {name: array.tolist() for name, array in arrays.items()}
         fresh = asdict(cls())
-        found = {name: type(value)(entries[name]) for name, value in fresh.items()}
+        found = {name: type(value)(listed[name]) for name, value in fresh.items()}
         for name in ("recent", "sigmas"):
-            found[name] = [float(value) for value in entries[name]]
+            found[name] = [float(value) for value in listed[name]]
         return cls(**found)
+
+
+@dataclass(frozen=True)
+class Again:
+    """New values of the best point and of the mean, taken at the end of a run.
+
+    Attributes
+    ----------
+    x, mean : ndarray
+        The values.
+    """
+
+    x: Vector
+    mean: Vector
+
+    @property
+    def evaluations(self) -> int:
+        """How many values these are."""
+        return self.x.size + self.mean.size
+
+    @property
+    def failed(self) -> int:
+        """How many of them are NaN."""
+        return int(np.isnan(self.x).sum() + np.isnan(self.mean).sum())
+
+    @property
+    def noisy(self) -> bool:
+        """Whether one point gave different values."""
+        finite = (values[np.isfinite(values)] for values in (self.x, self.mean))
+        return any(np.unique(values).size > 1 for values in finite)
+
+    def better(self) -> tuple[str, float, float]:
+        """Return which is better, ``"x"`` or ``"mean"``, its average, and the error of that.
+
+        Averages are those of the finite values, inf where there is none. A point that failed more
+        often than not is worse than one that did not.
+        """
+        found = {name: _average(values) for name, values in self.values().items()}
+        name = "mean" if found["mean"] < found["x"] else "x"
+        _, average, error = found[name]
+        return name, average, error
+
+    def values(self) -> dict[str, Vector]:
+        """Return both by their names."""
+        return {"x": self.x, "mean": self.mean}
+
+
+def _average(values: Vector) -> tuple[bool, float, float]:
+    """Return whether most of the values failed, the average of the finite ones, and its error."""
+    finite = values[np.isfinite(values)]
+    if finite.size == 0:
+        return True, math.inf, math.nan
+    apart = finite - finite[0]  # equal values have just this average, and the error 0
+    error = float(np.std(apart, ddof=1)) / math.sqrt(finite.size) if finite.size > 1 else math.nan
+    return 2 * finite.size < values.size, float(finite[0] + np.mean(apart)), error

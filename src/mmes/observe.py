@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,11 @@ class History:
                 self._stride *= 2
         self._last = line
         self._seen += 1
+
+    @property
+    def last_best(self) -> float:
+        """The best value of the last line; NaN where there is none."""
+        return math.nan if self._last is None else self._last[1]
 
     def table(self) -> NDArray[np.float64]:
         """Return the lines kept, one per row, with the columns `COLUMNS`."""

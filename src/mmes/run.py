@@ -27,7 +27,7 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.own import is_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
-from mmes.noise import ASKED
+from mmes.noise import ASKED, REEVALUATIONS, Again
 from mmes.observe import Observers, Progress
 from mmes.restarts import RESTARTABLE
 from mmes.result import Result
@@ -37,9 +37,6 @@ from mmes.saving import Saver
 from mmes.start import check_workers
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
-
-# Evaluations of the best point and of the mean at the end of a noisy run.
-REEVALUATIONS = 10
 
 
 class Run:
@@ -96,7 +93,7 @@ class Run:
         held = self._evaluator.polls
         self._at_work = self._interrupts.guarded() if held else self._interrupts.interruptible()
         self._stop_requested = threading.Event()
-        self._began = math.nan
+        self._began, self._evaluations_before = math.nan, 0
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
         # not be saved.
@@ -142,7 +139,7 @@ class Run:
         completed generation is written to the checkpoint first. A run that has ended goes on from
         there when it is run again: its time limit counts anew.
         """
-        self._began = time.monotonic()
+        self._began, self._evaluations_before = time.monotonic(), self.evaluations
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
         self._state.partial, self._rows = 0, None
@@ -155,7 +152,8 @@ class Run:
                     reason = self._to_the_end()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
-                    result = self._result(reason, self._reevaluated())
+                    self._evaluate_again()
+                    result = self._result(reason)
                     self._observe_end(result)
                     return result
                 except BaseException as error:
@@ -180,6 +178,7 @@ class Run:
                 reason = None
             if reason is not None:
                 return reason
+            self._state.go_on()
             reason = self._despite_noise(self._generation())
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
@@ -190,9 +189,8 @@ class Run:
         state, wanted = self._state, self._limits["evaluate_x0"]
         given = self._settings.place.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
-            x = state.es.best_x
             try:
-                value = self._values_at([x], 1)
+                (x,), value = self._values_at([state.es.best_x], 1)
             except EvaluationError as error:
                 if error.x is not None:  # the objective raised, not a worker
                     error.add_note("mmes: this was the start point x0, which is evaluated first")
@@ -294,7 +292,12 @@ class Run:
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first) or self._evaluations_left() < ASKED:
             return reason
-        hidden = watch.answer(self._values_at([state.es.mean], ASKED)[:, 0], state.es.sigma)
+        (mean,), values = self._values_at([state.es.mean], ASKED)
+        hidden = watch.answer(values[:, 0], state.es.sigma)
+        if not watch.noisy and not np.isnan(values).any():
+            state.offer(mean, float(values[0, 0]))
+            if self._target_reached():
+                return StopReason.TARGET_REACHED
         if not (hidden and watch.in_vain(state.es.sigma, reason)):
             return reason
         if 2 * state.es.population_size > self._evaluations_left() / 4:
@@ -336,7 +339,18 @@ class Run:
 
     def _time_is_left(self) -> bool:
         limit = self._limits["time_limit"]
-        return limit is None or self._elapsed() < limit
+        if limit is None:
+            return True
+        # The evaluations at the end take about as long as those before.
+        kept = 2 * self._reevaluations * self._seconds_each()
+        if self._limits["reevaluations"] is None:
+            kept = min(kept, limit / 5)
+        return self._elapsed() + kept < limit
+
+    def _seconds_each(self) -> float:
+        """Return the time that an evaluation of this process has taken, on the average."""
+        done = self.evaluations - self._evaluations_before
+        return self._elapsed() / done if done > 0 else 0.0
 
     def _evaluations_left(self) -> float:
         budget = self._limits["max_evaluations"]
@@ -348,7 +362,8 @@ class Run:
     def _reevaluations(self) -> int:
         """How often the best point and the mean are evaluated again at the end."""
         given, budget = self._limits["reevaluations"], self._limits["max_evaluations"]
-        if given is not None or not self._state.noise.noisy:
+        noisy = self._state.noise.noisy or self._limits["noise"] == "yes"
+        if given is not None or not noisy:
             return given or 0
         left = math.inf if budget is None else budget - self.evaluations
         return int(min(REEVALUATIONS, max(left // 2, 0)))
@@ -392,15 +407,22 @@ class Run:
 
     # The end
 
-    def _reevaluated(self) -> dict[str, NDArray[np.float64]] | None:
-        count = self._reevaluations
-        if not count:
-            return None
-        values = self._values_at([self._state.best_x, self._state.es.mean], count)
-        return {"x": values[:, 0].copy(), "mean": values[:, 1].copy()}
+    def _evaluate_again(self) -> None:
+        """Evaluate the best point and the mean again, where that is wanted and was not done."""
+        state, given, limit = self._state, self._limits["reevaluations"], self._limits["time_limit"]
+        if state.again is not None and given in (None, state.again.x.size):
+            return  # a run that had ended was resumed
+        state.go_on()
+        count, seconds = self._reevaluations, self._seconds_each()
+        if given is None and limit is not None and seconds > 0:
+            count = min(count, max(int((limit - self._elapsed()) / (2 * seconds)), 1))
+        if count:
+            _, values = self._values_at([state.best_x, state.es.mean], count)
+            state.end_with(Again(values[:, 0].copy(), values[:, 1].copy()))
+            self._saver.save(self.generations, self._state_to_save)
 
-    def _values_at(self, points: list[Any], count: int) -> NDArray[np.float64]:
-        """Return `count` values of each point, one column per point.
+    def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
+        """Return the points as they are evaluated, and `count` values of each, a column per point.
 
         An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
         is called `count` times then.
@@ -415,7 +437,7 @@ class Run:
             kernel.confine(places, places, Clip(*box))
         shown = kernel.shown(places, (rows, *points[0].shape))
         values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
-        return np.concatenate(values).reshape(count, len(points))
+        return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
 
     def _leave(self, error: BaseException) -> None:
         """End early: cancel what runs, save the state, tell what was found and how to go on."""
@@ -431,12 +453,10 @@ class Run:
         if isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
 
-    def _result(
-        self, reason: StopReason, reevaluated: dict[str, NDArray[np.float64]] | None = None
-    ) -> Result:
+    def _result(self, reason: StopReason) -> Result:
         others = () if reason is StopReason.INTERRUPTED else self._reasons()
         reasons = (reason, *(other for other in others if other is not reason))
-        return self._state.result(self._settings, self._now(), reasons, reevaluated)
+        return self._state.result(self._settings, self._now(), reasons)
 
     def _reasons(self) -> tuple[StopReason, ...]:
         limits, es = self._limits, self._state.es

@@ -51,14 +51,15 @@ LIMITS = (
         "noise",
         str,
         "'auto' finds out whether the objective is noisy, and answers with larger populations; "
-        "'yes' takes it for noisy from the start; 'no' never evaluates a point again.",
+        "'yes' asks at once, and reports averages in any case; 'no' never evaluates a point again.",
         default="auto",
         choices=("auto", "yes", "no"),
     ),
     Option(
         "reevaluations",
         int,
-        "At the end evaluate the best point and the mean this often again, within the budget.",
+        "At the end evaluate the best point and the mean this often again, within the budget and "
+        "the time limit.",
         default_text="10 for a noisy objective, else 0",
         low=0,
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.noise import GENERATIONS, NoiseWatch
+from mmes.noise import GENERATIONS, Again, NoiseWatch
 from mmes.observe import COLUMNS, History
 from mmes.result import Result
 from mmes.run_settings import RunSettings, understood
@@ -31,6 +31,9 @@ class Spent:
         Evaluations and generations; evaluations that gave NaN or failed.
     retried : int
         Evaluations that were repeated because a worker was lost.
+    again : int
+        Those of the evaluations that were made at an end from which the run went on: an
+        uninterrupted run does not make them.
     seconds : float
         Time.
     """
@@ -40,6 +43,7 @@ class Spent:
     failed: int = 0
     retried: int = 0
     seconds: float = 0.0
+    again: int = 0
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -62,7 +66,8 @@ class RunState:
     spent : Spent
         What finished starts have spent, and what processes before this one have.
     best : tuple or None
-        The best value and point of finished starts, or of the start point that was given.
+        The best value and point of finished starts, or of a point that was evaluated beside the
+        candidates: the start point that was given, the mean when it was asked about noise.
     history : History
         The convergence.
     partial : int
@@ -70,6 +75,8 @@ class RunState:
         on repeats them.
     noise : NoiseWatch
         What is known about the noise of the objective.
+    again : Again or None
+        The values taken at the end, where the run has ended and such were wanted.
     warned : bool
         Whether the user knows of failed evaluations.
     notes : dict
@@ -85,6 +92,7 @@ class RunState:
     history: History = field(default_factory=History)
     partial: int = 0
     noise: NoiseWatch = field(default_factory=NoiseWatch)
+    again: Again | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -133,7 +141,24 @@ class RunState:
         failed = math.isnan(value)
         self.spent += Spent(evaluations=1, failed=int(failed))
         if not failed:
+            self.offer(x, value)
+
+    def offer(self, x: Vector, value: float) -> None:
+        """Take note of the value of a point that is no candidate, if none is better."""
+        if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
+
+    def end_with(self, again: Again) -> None:
+        """Take note of the values taken at the end."""
+        self.again = again
+        self.noise.noisy = self.noise.noisy or again.noisy
+
+    def go_on(self) -> None:
+        """Let a run that had ended go on: the values taken at its end count as spent."""
+        if self.again is not None:
+            count, failed = self.again.evaluations, self.again.failed
+            self.spent += Spent(evaluations=count, failed=failed, again=count)
+            self.again = None
 
     def restarted(self, settings: RunSettings) -> AnyStrategy:
         """Return the optimizer of the next start; this state stays as it is."""
@@ -160,7 +185,8 @@ class RunState:
         if not isinstance(self.es, AskTell):
             raise TypeError(f"the strategy {self.es.name!r} has no population to grow")
         sigma = self.noise.sigma_before()
-        if 2 * self.es.population_size * GENERATIONS <= self.evaluations:
+        searched = self.evaluations - self.spent.again
+        if 2 * self.es.population_size * GENERATIONS <= searched:
             self.es.grow(sigma)
             self.growth += 1
         else:
@@ -190,6 +216,9 @@ class RunState:
         own = settings.arrays() | ({} if self.best is None else {"best_x": hosted(self.best[1])})
         arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         arrays["history"] = self.history.table()
+        arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
+        if self.again is not None:
+            arrays |= {f"again/{name}": array for name, array in self.again.values().items()}
         return settings.entries() | {
             "dimension": self.es.dimension,
             "start": self.start,
@@ -231,10 +260,14 @@ class RunState:
             best = float(saved["best_value"]), np.array(arrays["best_x"], np.float64)
             if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
-        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+
+        def below(folder: str) -> dict[str, Any]:
+            return {n.removeprefix(folder): a for n, a in arrays.items() if n.startswith(folder)}
+
+        again = {name: np.array(a, np.float64).ravel() for name, a in below("again/").items()}
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
-        es = settings.strategy.from_state(saved["search"] | {"arrays": inner}, **where)
+        es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
         return cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -243,13 +276,16 @@ class RunState:
             growth=checked_scalar("growth", saved.get("growth", saved["start"]), 0),
             spent=Spent(
                 **{
-                    name: checked_scalar(name, saved["spent"][name], fresh)
+                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh)
                     for name, fresh in asdict(Spent()).items()
                 }
             ),
             best=best and (best[0], es.kernel.from_host(best[1])),
             history=History.restored(saved["history"], np.array(arrays["history"])),
-            noise=NoiseWatch.restored(saved["noise"]) if "noise" in saved else NoiseWatch(),
+            noise=NoiseWatch.restored(saved["noise"], below("noise/"))
+            if "noise" in saved
+            else NoiseWatch(),
+            again=Again(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
         )
@@ -261,22 +297,24 @@ class RunState:
         settings: RunSettings,
         now: Spent,
         reasons: tuple[StopReason, ...],
-        reevaluated: dict[str, Vector] | None = None,
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
-        es, total, reason = self.es, self.spent + self._here() + now, reasons[0]
-        again = 0 if reevaluated is None else sum(map(len, reevaluated.values()))
+        es, again, reason = self.es, self.again or Again(np.empty(0), np.empty(0)), reasons[0]
+        total = self.spent + self._here() + now + Spent(again.evaluations, failed=again.failed)
         reached = reason is StopReason.TARGET_REACHED
-        x, fun, error = es.kernel.copy(self.best_x), self.best_value, None
         mean = es.kernel.copy(es.mean)
-        # An unfinished generation has no line yet; nor has a start point that needs no search.
-        unwritten = self.partial or (self.evaluations and not self.generations)
-        if self.noise.noisy and reevaluated is not None:
-            x, fun, error = _better_of_two(x, mean, reevaluated)
+        name, average, error = again.better()
+        # Who says that it is noisy gets averages in any case.
+        averaged = self.noise.noisy or settings.limits["noise"] == "yes"
+        if not averaged or average == math.inf:
+            name, average, error = "x", self.best_value, math.nan
+        # An unfinished generation has no line yet; nor has a point that was no candidate.
+        written = self.history.last_best
+        unwritten = self.partial or (self.evaluations and written != self.best_value)
         return Result(
-            x=x,
-            fun=fun,
-            nfev=self.evaluations + again,
+            x=es.kernel.copy(mean if name == "mean" else self.best_x),
+            fun=average,
+            nfev=self.evaluations + again.evaluations,
             nit=self.generations,
             success=reached or (settings.limits["target"] is None and reason.converged),
             status=reason.status,
@@ -284,7 +322,7 @@ class RunState:
             reason=reason,
             reasons=reasons,
             noisy=self.noise.noisy,
-            fun_std=error,
+            fun_std=None if math.isnan(error) else error,
             best_seen=self.best_value,
             mean=mean,
             sigma=es.sigma,
@@ -297,15 +335,5 @@ class RunState:
             options=dict(es.options) | {"seed": settings.seed},
             kernel=es.kernel.name,
             retried=total.retried,
-            reevaluated=reevaluated,
+            reevaluated=None if self.again is None else self.again.values(),
         )
-
-
-def _better_of_two(
-    x: Vector, mean: Vector, again: dict[str, Vector]
-) -> tuple[Vector, float, float | None]:
-    """Return the better of the best point and the mean by new values, the average, its error."""
-    name = "x" if np.nanmean(again["x"]) <= np.nanmean(again["mean"]) else "mean"
-    values = again[name][np.isfinite(again[name])]
-    error = float(np.std(values, ddof=1)) / math.sqrt(values.size) if values.size > 1 else None
-    return (x if name == "x" else mean), float(np.mean(values)), error

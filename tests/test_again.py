@@ -1,0 +1,159 @@
+"""What is evaluated beside the candidates: the mean when asked about noise, two points at the end.
+
+Each test failed before the fault that it describes was repaired.
+"""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes.errors import FailedEvaluationWarning
+from mmes.noise import Again, NoiseWatch
+
+
+class Drawn:
+    """The sphere with normal noise, which counts its calls."""
+
+    def __init__(self, size: float = 1.0):
+        self.size, self.calls, self.rng = size, 0, np.random.default_rng(1)
+
+    def __call__(self, x):
+        self.calls += 1
+        return float(x @ x) + self.size * self.rng.standard_normal()
+
+
+START = np.full(5, 3.0), 0.5
+
+
+def test_a_point_whose_evaluations_failed_is_not_the_result():
+    rng = np.random.default_rng(1)
+
+    def f(x):
+        r = float(x @ x)
+        return math.nan if r < 4 else r + rng.normal()
+
+    with pytest.warns(FailedEvaluationWarning):
+        r = mmes.minimize(f, np.full(5, 1.5), 2.0, noise="yes", max_evaluations=60, seed=1)
+    assert np.isnan(r.reevaluated["mean"]).all()
+    assert r.fun == pytest.approx(np.mean(r.reevaluated["x"]))
+    assert float(r.x @ r.x) >= 4
+    assert r.failed >= 10
+
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("x", "mean", "name", "average"),
+    [
+        ([1, 2, 3], [1, 1, 1], "mean", 1.0),
+        ([1, 1, 1], [1, 1, 1], "x", 1.0),
+        ([5, 5, 5], [NAN, NAN, NAN], "x", 5.0),
+        ([NAN, NAN, NAN], [5, 5, 5], "mean", 5.0),
+        ([NAN, NAN, NAN], [NAN, INF, NAN], "x", INF),
+        ([5, 5, 5], [INF, INF, 1], "x", 5.0),  # failed more often than not
+        ([5, 5, 5], [NAN, 4, 4], "mean", 4.0),
+        ([], [], "x", INF),
+    ],
+)
+def test_the_better_of_two(x, mean, name, average):
+    found = Again(np.array(x, float), np.array(mean, float)).better()
+    assert found[0] == name
+    assert found[1] == average
+
+
+def test_evaluations_that_show_noise_are_believed():
+    r = mmes.minimize(Drawn(), *START, reevaluations=10, max_evaluations=400, seed=1)
+    assert r.noisy
+    averages = [np.mean(values) for values in r.reevaluated.values()]
+    assert r.fun == pytest.approx(min(averages))
+    assert r.fun_std is not None
+    assert r.best_seen < r.fun
+
+
+@pytest.mark.parametrize("strategy", ["auto", "mos"])
+def test_who_says_that_it_is_noisy_gets_averages(strategy):
+    options = {"noise": "yes", "strategy": strategy, "seed": 1, "bounds": (-5, 5)}
+    f = Drawn()
+    r = mmes.minimize(f, *START, max_evaluations=1500, **options)
+    assert (r.noisy, r.nfev) == (True, f.calls)
+    averages = [np.mean(values) for values in r.reevaluated.values()]
+    assert r.fun == pytest.approx(min(averages))
+    still = Drawn(0.0)
+    r = mmes.minimize(still, *START, max_evaluations=1500, **options)
+    assert (r.noisy, r.fun_std, r.nfev) == (False, 0.0, still.calls)
+    assert r.fun == float(r.x @ r.x)
+
+
+@pytest.mark.parametrize("n", [2, 20])
+def test_the_result_is_the_best_point_that_was_evaluated(n):
+    weights = np.logspace(0, 2, n)
+    for seed in range(8):
+        values = []
+
+        def f(x, values=values):
+            values.append(float(weights @ (x * x)))
+            return values[-1]
+
+        r = mmes.minimize(f, np.full(n, 3.0), 0.5, seed=seed)
+        assert (r.fun, r.nfev) == (min(values), len(values))
+        assert r.fun == float(weights @ (r.x * r.x))
+        assert r.history["best"][-1] == r.fun
+
+
+def test_the_target_may_be_met_where_noise_is_asked_about():
+    """The mean of a converged run is better than its candidates."""
+    free = mmes.minimize(lambda x: float(x @ x), *START, seed=1)
+    line = free.history["best"]
+    assert line[-1] < line[-2]  # by the mean alone
+    r = mmes.minimize(lambda x: float(x @ x), *START, seed=1, target=float(line[-1]))
+    assert r.reason is mmes.StopReason.TARGET_REACHED
+    assert r.success
+
+
+def test_a_run_that_had_ended_is_resumed_without_an_evaluation(tmp_path):
+    f, path = Drawn(), tmp_path / "run.mmes"
+    first = mmes.minimize(f, *START, noise="yes", max_evaluations=600, checkpoint=path, seed=1)
+    assert f.calls == first.nfev == 600
+    for _ in range(2):
+        again = mmes.resume(path, f)
+        assert (f.calls, again.nfev) == (600, 600)
+        assert (again.fun, again.fun_std) == (first.fun, first.fun_std)
+        np.testing.assert_array_equal(again.x, first.x)
+    longer = mmes.resume(path, f, max_evaluations=900)
+    assert longer.nfev == f.calls == 900
+    surer = mmes.resume(path, f, reevaluations=30, max_evaluations=2000)
+    assert len(surer.reevaluated["x"]) == 30
+    assert surer.nfev == f.calls == 2000
+
+
+def test_the_time_limit_holds_with_the_evaluations_at_the_end():
+    def f(x):
+        time.sleep(0.02)
+        return float(x @ x) + rng.standard_normal()
+
+    rng = np.random.default_rng(1)
+    began = time.monotonic()
+    r = mmes.minimize(f, *START, noise="yes", time_limit=1.0, seed=1)
+    assert r.reason is mmes.StopReason.TIME_LIMIT
+    assert 1 <= len(r.reevaluated["x"]) <= 10
+    assert time.monotonic() - began < 1.35  # 20 evaluations take 0.4 s
+
+
+def test_a_long_memory_of_sigma_fits_into_a_checkpoint(tmp_path):
+    """With a damping of 1e5 the header of the file grew beyond its limit."""
+    path = tmp_path / "run.mmes"
+    run = mmes.Run(lambda x: float(x @ x), *START, seed=1, checkpoint=path, max_generations=3)
+    run.run()
+    watch = run._state.noise
+    watch.sigmas = [1 / 3] * 300_000
+    run.write_to(tmp_path / "long.mmes")
+    run._saver.save(run.generations, run._state_to_save)
+    state, arrays = mmes.checkpoint.read(tmp_path / "long.mmes")
+    resumed = mmes.Run.from_state(state | {"arrays": arrays}, lambda x: 0.0)
+    assert resumed._state.noise.sigmas == watch.sigmas
+    old = watch.entries() | {"sigmas": [0.5, 0.25]}  # as a checkpoint of the last months has it
+    assert NoiseWatch.restored(old, {}).sigmas == [0.5, 0.25]
