@@ -89,7 +89,7 @@ def test_population_and_damping_follow_the_growth() -> None:
 def test_a_run_goes_on_after_its_time_limit(monkeypatch) -> None:
     """Raised TellError before: the unfinished generation was told twice."""
     clock = itertools.count()
-    monkeypatch.setattr("mmes.run.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("mmes.run_limits.time.monotonic", lambda: float(next(clock)))
     run = mmes.Run(sphere, X0, 0.5, seed=1, time_limit=47.0, max_evaluations=300)
     first = run.run()
     assert first.reason is StopReason.TIME_LIMIT

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,16 +25,20 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.own import is_evaluator
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
-from mmes.noise import ASKED, REEVALUATIONS, Again
+from mmes.noise import ASKED, Again
 from mmes.observe import Observers, Progress
 from mmes.restarts import RESTARTABLE
 from mmes.result import Result
+from mmes.run_limits import Limits
 from mmes.run_settings import RunSettings, resumed_arguments
 from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
 from mmes.start import check_workers
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
+
+# Said rather than that a stop was requested.
+_FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
 
 
 class Run:
@@ -83,17 +85,16 @@ class Run:
             self._saver.refuse_existing()
         if state is not None:
             settings = settings.continued(state)
-        self._settings = settings
-        self._limits = settings.limits
+        self._settings, self._options = settings, settings.limits
         self._state = (
             RunState.begun(settings) if state is None else RunState.restored(settings, state)
         )
+        self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
         # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
         held = self._evaluator.polls
         self._at_work = self._interrupts.guarded() if held else self._interrupts.interruptible()
         self._stop_requested = threading.Event()
-        self._began, self._evaluations_before = math.nan, 0
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
         # not be saved.
@@ -107,7 +108,7 @@ class Run:
     @property
     def target(self) -> float | None:
         """The value at which the run ends, if one was given."""
-        return self._limits["target"]
+        return self._options["target"]
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class Run:
         completed generation is written to the checkpoint first. A run that has ended goes on from
         there when it is run again: its time limit counts anew.
         """
-        self._began, self._evaluations_before = time.monotonic(), self.evaluations
+        self._limits.begin()
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
         self._state.partial, self._rows = 0, None
@@ -164,8 +165,8 @@ class Run:
                 error.result = result  # type: ignore[union-attr]
             raise
         finally:
-            self._state.spent += Spent(seconds=self._elapsed())
-            self._began = math.nan
+            self._state.spent += Spent(seconds=self._limits.elapsed)
+            self._limits.end()
             self._stop_requested.clear()
             self._evaluator.close()
             self._observers.close()
@@ -186,7 +187,7 @@ class Run:
 
     def _evaluate_x0(self) -> None:
         """Evaluate the start point that was given, unless the strategy does."""
-        state, wanted = self._state, self._limits["evaluate_x0"]
+        state, wanted = self._state, self._options["evaluate_x0"]
         given = self._settings.place.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
             try:
@@ -207,7 +208,7 @@ class Run:
         state, es = self._state, self._state.es
         rows, self._rows = self._begin(), None
         points, sigma = es.ask(), es.sigma
-        values = self._evaluate(points[:rows], es.generation, self._time_is_left)
+        values = self._evaluate(points[:rows], es.generation, self._limits.time_is_left)
         complete = values.size == points.shape[0]
         del points  # so that its memory can be used again
         self._settled = False
@@ -222,10 +223,14 @@ class Run:
             with self._at_work:
                 self._evaluator.told(values)
         self._warn_of_failures(values)
-        if self._target_reached():
+        if self._limits.target_reached():
             return StopReason.TARGET_REACHED
         if not complete:
-            return StopReason.TIME_LIMIT if not self._time_is_left() else StopReason.MAX_EVALUATIONS
+            return (
+                StopReason.TIME_LIMIT
+                if not self._limits.time_is_left()
+                else StopReason.MAX_EVALUATIONS
+            )
         if self._observers:
             with self._interrupts.interruptible():
                 if self._observers.ask_to_stop(self._progress()):
@@ -236,7 +241,7 @@ class Run:
         """Let the evaluator begin a generation, unless it has; return its number of rows."""
         if self._rows is None:
             es = self._state.es
-            self._rows = int(min(es.rows, self._evaluations_left()))
+            self._rows = int(min(es.rows, self._limits.evaluations_left()))
             with self._at_work:
                 self._evaluator.begin(es.generation, self._rows)
         return self._rows
@@ -264,7 +269,7 @@ class Run:
 
     def _restart(self) -> bool:
         """Begin another start, if one is allowed and fits into memory; return whether it did."""
-        state, allowed = self._state, self._limits["restarts"]
+        state, allowed = self._state, self._options["restarts"]
         if allowed != "unlimited" and state.start >= allowed:
             return False
         try:
@@ -284,23 +289,23 @@ class Run:
 
     def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
-        state, watch, asked = self._state, self._state.noise, self._limits["noise"]
+        state, watch, asked = self._state, self._state.noise, self._options["noise"]
         if asked == "no" or not _can_grow(state.es) or state.partial:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
-        if not (suspected or first) or self._evaluations_left() < ASKED:
+        if not (suspected or first) or self._limits.evaluations_left() < ASKED:
             return reason
         (mean,), values = self._values_at([state.es.mean], ASKED)
         hidden = watch.answer(values[:, 0], state.es.sigma)
         if not watch.noisy and not np.isnan(values).any():
             state.offer(mean, float(values[0, 0]))
-            if self._target_reached():
+            if self._limits.target_reached():
                 return StopReason.TARGET_REACHED
         if not (hidden and watch.in_vain(state.es.sigma, reason)):
             return reason
-        if 2 * state.es.population_size > self._evaluations_left() / 4:
+        if 2 * state.es.population_size > self._limits.evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return None if reason is None else StopReason.NOISY
         try:
@@ -313,60 +318,11 @@ class Run:
         self._follow()
         return None
 
-    # Limits
-
     def _limit_reached(self) -> StopReason | None:
-        most = self._limits["max_generations"]
-        if self._target_reached():
-            return StopReason.TARGET_REACHED
-        if self._state.best_value == -math.inf:
-            return StopReason.UNBOUNDED
-        if self._stop_requested.is_set():
+        limit = self._limits.reached()
+        if self._stop_requested.is_set() and limit not in _FIRST:
             return StopReason.REQUESTED
-        if self._evaluations_left() <= 0:
-            return StopReason.MAX_EVALUATIONS
-        if most is not None and self.generations >= most:
-            return StopReason.MAX_GENERATIONS
-        if not self._time_is_left():
-            return StopReason.TIME_LIMIT
-        return self._state.es.stop()
-
-    def _target_reached(self) -> bool:
-        return self.target is not None and self._state.best_value <= self.target
-
-    def _elapsed(self) -> float:
-        return 0.0 if math.isnan(self._began) else time.monotonic() - self._began
-
-    def _time_is_left(self) -> bool:
-        limit = self._limits["time_limit"]
-        if limit is None:
-            return True
-        # The evaluations at the end take about as long as those before.
-        kept = 2 * self._reevaluations * self._seconds_each()
-        if self._limits["reevaluations"] is None:
-            kept = min(kept, limit / 5)
-        return self._elapsed() + kept < limit
-
-    def _seconds_each(self) -> float:
-        """Return the time that an evaluation of this process has taken, on the average."""
-        done = self.evaluations - self._evaluations_before
-        return self._elapsed() / done if done > 0 else 0.0
-
-    def _evaluations_left(self) -> float:
-        budget = self._limits["max_evaluations"]
-        if budget is None:
-            return math.inf
-        return budget - 2 * self._reevaluations - self._state.evaluations
-
-    @property
-    def _reevaluations(self) -> int:
-        """How often the best point and the mean are evaluated again at the end."""
-        given, budget = self._limits["reevaluations"], self._limits["max_evaluations"]
-        noisy = self._state.noise.noisy or self._limits["noise"] == "yes"
-        if given is not None or not noisy:
-            return given or 0
-        left = math.inf if budget is None else budget - self.evaluations
-        return int(min(REEVALUATIONS, max(left // 2, 0)))
+        return limit or self._state.es.stop()
 
     # What is seen from outside
 
@@ -378,10 +334,10 @@ class Run:
             best_value=state.best_value,
             sigma=state.es.sigma,
             start=state.start,
-            elapsed=self._elapsed(),
+            elapsed=self._limits.elapsed,
             strategy=self._settings.strategy_in_words,
-            max_evaluations=self._limits["max_evaluations"],
-            time_limit=self._limits["time_limit"],
+            max_evaluations=self._options["max_evaluations"],
+            time_limit=self._options["time_limit"],
             _best_x=lambda: state.best_x,
             _mean=lambda: state.es.mean,
             _request_stop=self.request_stop,
@@ -409,13 +365,11 @@ class Run:
 
     def _evaluate_again(self) -> None:
         """Evaluate the best point and the mean again, where that is wanted and was not done."""
-        state, given, limit = self._state, self._limits["reevaluations"], self._limits["time_limit"]
+        state, given = self._state, self._options["reevaluations"]
         if state.again is not None and given in (None, state.again.x.size):
             return  # a run that had ended was resumed
         state.go_on()
-        count, seconds = self._reevaluations, self._seconds_each()
-        if given is None and limit is not None and seconds > 0:
-            count = min(count, max(int((limit - self._elapsed()) / (2 * seconds)), 1))
+        count = self._limits.evaluations_again()
         if count:
             _, values = self._values_at([state.best_x, state.es.mean], count)
             state.end_with(Again(values[:, 0].copy(), values[:, 1].copy()))
@@ -454,23 +408,15 @@ class Run:
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
 
     def _result(self, reason: StopReason) -> Result:
-        others = () if reason is StopReason.INTERRUPTED else self._reasons()
+        others = []
+        if reason is not StopReason.INTERRUPTED:
+            held = getattr(self._state.es, "reasons", lambda target: ())
+            others = [*held(self.target), *self._limits.spent()]
         reasons = (reason, *(other for other in others if other is not reason))
         return self._state.result(self._settings, self._now(), reasons)
 
-    def _reasons(self) -> tuple[StopReason, ...]:
-        limits, es = self._limits, self._state.es
-        held = getattr(es, "reasons", lambda target: ())(limits["target"])
-        most = limits["max_generations"]
-        spent = {
-            StopReason.MAX_EVALUATIONS: self._evaluations_left() <= 0,
-            StopReason.MAX_GENERATIONS: most is not None and self.generations >= most,
-            StopReason.TIME_LIMIT: not self._time_is_left(),
-        }
-        return (*held, *(reason for reason, holds in spent.items() if holds))
-
     def _now(self) -> Spent:
-        return Spent(seconds=self._elapsed(), retried=self._evaluator.retried)
+        return Spent(seconds=self._limits.elapsed, retried=self._evaluator.retried)
 
     # State and checkpoints
 
@@ -495,7 +441,7 @@ class Run:
         self, path: str | os.PathLike[str], over: str | os.PathLike[str] | None = None
     ) -> None:
         """Write checkpoints to `path` from now on; one that is there is refused, unless `over`."""
-        self._saver = Saver(path, self._limits)
+        self._saver = Saver(path, self._options)
         self._saver.refuse_existing(over)
 
     def _state_to_save(self) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""When a run must end: target, budget, time and generations, and what is kept for its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from mmes.noise import REEVALUATIONS
+from mmes.run_state import RunState
+from mmes.stopping import StopReason
+
+# Time kept at most for the evaluations at the end, where their number was left to us.
+_KEPT_SHARE = 0.2
+
+
+class Limits:
+    """The limits of a run, looked at while it goes on.
+
+    Parameters
+    ----------
+    given : dict
+        The run's options, checked; see `mmes.run_options`.
+    state : RunState
+        How far the run has come; changes as it goes on.
+    """
+
+    def __init__(self, given: dict[str, Any], state: RunState):
+        self._given, self._state = given, state
+        self._began, self._evaluations_before = math.nan, 0
+
+    # Time
+
+    def begin(self) -> None:
+        """Let the clock run; the time limit counts anew."""
+        self._began, self._evaluations_before = time.monotonic(), self._state.evaluations
+
+    def end(self) -> None:
+        """Stop the clock."""
+        self._began = math.nan
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the clock runs; 0 where it does not."""
+        return 0.0 if math.isnan(self._began) else time.monotonic() - self._began
+
+    def time_is_left(self) -> bool:
+        """Return whether the search may go on, with time kept for the evaluations at the end."""
+        limit = self._given["time_limit"]
+        if limit is None:
+            return True
+        kept = 2 * self._wanted_again * self._seconds_each
+        if self._given["reevaluations"] is None:
+            kept = min(kept, _KEPT_SHARE * limit)
+        return self.elapsed + kept < limit
+
+    @property
+    def _seconds_each(self) -> float:
+        """The time that an evaluation of this process has taken, on the average."""
+        done = self._state.evaluations - self._evaluations_before
+        return self.elapsed / done if done > 0 else 0.0
+
+    # Evaluations
+
+    def evaluations_left(self) -> float:
+        """Return the evaluations that the search may still make."""
+        budget = self._given["max_evaluations"]
+        if budget is None:
+            return math.inf
+        return budget - 2 * self._wanted_again - self._state.evaluations
+
+    def evaluations_again(self) -> int:
+        """Return how often the best point and the mean are evaluated now, at the end."""
+        count, seconds, limit = self._wanted_again, self._seconds_each, self._given["time_limit"]
+        if self._given["reevaluations"] is not None or limit is None or seconds == 0.0:
+            return count
+        return min(count, max(int((limit - self.elapsed) / (2 * seconds)), 1))
+
+    @property
+    def _wanted_again(self) -> int:
+        given, budget = self._given["reevaluations"], self._given["max_evaluations"]
+        noisy = self._state.noise.noisy or self._given["noise"] == "yes"
+        if given is not None or not noisy:
+            return given or 0
+        left = math.inf if budget is None else budget - self._state.evaluations
+        return int(min(REEVALUATIONS, max(left // 2, 0)))
+
+    # All of them
+
+    def target_reached(self) -> bool:
+        """Return whether the best value is at or below the target."""
+        target = self._given["target"]
+        return target is not None and self._state.best_value <= target
+
+    def reached(self) -> StopReason | None:
+        """Return why the run should end, if it should; the target before all others."""
+        if self.target_reached():
+            return StopReason.TARGET_REACHED
+        if self._state.best_value == -math.inf:
+            return StopReason.UNBOUNDED
+        return next(iter(self.spent()), None)
+
+    def spent(self) -> list[StopReason]:
+        """Return which of budget, generations and time are spent."""
+        most = self._given["max_generations"]
+        spent = {
+            StopReason.MAX_EVALUATIONS: self.evaluations_left() <= 0,
+            StopReason.MAX_GENERATIONS: most is not None and self._state.generations >= most,
+            StopReason.TIME_LIMIT: not self.time_is_left(),
+        }
+        return [reason for reason, holds in spent.items() if holds]
