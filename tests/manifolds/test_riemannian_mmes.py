@@ -9,7 +9,7 @@ import pytest
 
 from mmes.clustering import SparseSpectralObjective, load_graph
 from mmes.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel, manifold_from
-from mmes.minimize import minimize
+from mmes.minimize import minimize, resume
 from mmes.strategies import MMES, STRATEGIES, RiemannianMMES
 
 
@@ -155,6 +155,43 @@ def test_state_goes_through_json_and_continues_to_the_bit():
         np.testing.assert_array_equal(resumed.mean, straight.mean)
         np.testing.assert_array_equal(resumed.best_x, straight.best_x)
         assert (resumed.best_value, resumed.sigma) == (straight.best_value, straight.sigma)
+
+
+def weighted(x: np.ndarray) -> float:
+    return float(np.sum(x**2 * np.arange(1, 21).reshape(10, 2)))
+
+
+@pytest.mark.parametrize("kind", [Grassmann, Stiefel, Oblique])
+@pytest.mark.parametrize("seed", range(12))
+def test_states_come_back_to_the_bit(kind, seed):
+    manifold = kind(10, 2)
+    start = manifold.random_point(np.random.default_rng(seed))
+    es = MMES(start, 1.0, manifold=manifold, seed=seed)
+    for _ in range(seed):
+        es.tell([weighted(x) for x in es.ask()])
+    kept = es.state()
+    again = MMES.from_state(kept).state()
+    arrays, others = kept.pop("arrays"), again.pop("arrays")
+    # Kernel and threads are those of this machine.
+    del kept["options"], again["options"]
+    assert again == kept
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert others[name].tobytes() == array.tobytes(), name
+
+
+@pytest.mark.parametrize("kind", [Grassmann, Stiefel])
+def test_a_run_that_ended_has_the_same_x_when_it_is_resumed(kind, tmp_path):
+    for seed in range(12):
+        path = tmp_path / f"{seed}.mmes"
+        options = {"max_evaluations": 300, "seed": seed}
+        ended = minimize(weighted, None, 1.0, manifold=kind(10, 2), checkpoint=path, **options)
+        assert resume(path, weighted).x.tobytes() == ended.x.tobytes()
+        longer = minimize(
+            weighted, None, 1.0, manifold=kind(10, 2), **options | {"max_evaluations": 600}
+        )
+        resumed = resume(path, weighted, max_evaluations=600)
+        assert resumed.x.tobytes() == longer.x.tobytes()
 
 
 def test_descriptions_of_manifolds(manifold):

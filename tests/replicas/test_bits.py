@@ -17,6 +17,7 @@ from .helpers import (
     rosenbrocks,
     run,
     slow_for_some,
+    weighted,
 )
 
 CASES = {
@@ -82,6 +83,14 @@ def test_a_manifold_and_a_strategy_of_ones_own():
     start = np.eye(30)[0]
     with_replicas = mmes.minimize(np.sum, start, 0.1, workers=Local(2), seed=1, **options)
     equal(with_replicas, mmes.minimize(np.sum, start, 0.1, seed=1, **options))
+
+
+@pytest.mark.parametrize("kind", ["Grassmann", "Stiefel", "Oblique"])
+def test_matrices_give_the_serial_bits(kind):
+    options = {"manifold": getattr(mmes.manifolds, kind)(10, 2), "max_generations": 25}
+    for seed in range(1, 4):
+        alone = mmes.minimize(weighted, None, 1.0, seed=seed, **options)
+        equal(mmes.minimize(weighted, None, 1.0, seed=seed, workers=Local(2), **options), alone)
 
 
 def test_only_values_travel():

@@ -384,6 +384,8 @@ class AskTell:
         if told and made._search.needs_start_value:
             made._search.start(0.0)  # makes room for the values that are restored
         made._search.restore(state["search"], inner)
+        # As it was told: the constructor checks it, but brings a point of a manifold closer to it.
+        made._best_x = as_candidate(made.kernel, arrays["best_x"].ravel(), made._n, None)
         for name in COUNTS:
             setattr(made, name, checked_scalar(name, state[name], 0))
         made._best_value = float(state["best_value"])
