@@ -40,13 +40,12 @@ class Pending:
     def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
         """Return the rows that an index names (all, if None); TellError if it is wrong."""
         count = self._told.size
-        rows = np.arange(count) if index is None else np.atleast_1d(np.asarray(index))
-        if rows.size == 0:
-            return rows.astype(np.intp)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise TellError(f"index must list rows as integers, not {index!r}")
-        if rows.min() < 0 or rows.max() >= count:
-            raise TellError(f"index must lie in 0..{count - 1}, the rows asked, not {index!r}")
+        if index is None:
+            index = np.arange(count)
+        try:
+            rows = checked_rows("index", index, count)
+        except ValueError as error:
+            raise TellError(str(error)) from None
         if np.unique(rows).size != rows.size:
             raise TellError(f"index names a row twice: {index!r}")
         again = self._told[rows]
@@ -67,6 +66,21 @@ class OneAtATime:
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
+
+
+def checked_rows(name: str, given: ArrayLike, count: int) -> NDArray[np.intp]:
+    """Return which of `count` rows are meant; ValueError if one is no row. One may come twice."""
+    rows = np.atleast_1d(np.asarray(given))
+    if rows.size == 0:
+        return np.empty(0, np.intp)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(f"{name} must list rows as integers, not {given!r}")
+    beyond = (rows < 0) | (rows >= count)
+    if beyond.any():
+        raise ValueError(
+            f"{name} must lie in 0..{count - 1}, the rows asked, not {rows[beyond.argmax()]}"
+        )
+    return rows.astype(np.intp)
 
 
 def told(

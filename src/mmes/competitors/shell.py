@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mmes import memory
-from mmes.bookkeeping import OneAtATime, Pending, told
+from mmes.bookkeeping import OneAtATime, Pending, checked_rows, told
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting
@@ -173,9 +173,16 @@ class Competitor:
         ----------
         rows : array_like of int, optional
             Return these rows alone.
+
+        Raises
+        ------
+        ValueError
+            If `rows` are no rows of what is asked.
         """
         with self._alone:
-            return self._points if rows is None else self._points[np.asarray(rows, np.int64)]
+            if rows is None:
+                return self._points
+            return self._points[checked_rows("rows", rows, self.rows)]
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
         """Take in values of the asked points; the search goes on when all have come.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.bookkeeping import OneAtATime, Pending, rebuilt, told
+from mmes.bookkeeping import OneAtATime, Pending, checked_rows, rebuilt, told
 from mmes.boxes import Box, Clip
 from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
@@ -189,16 +189,21 @@ class AskTell:
             Return these candidates alone. Where the generation has not been asked for yet, no
             others are computed: one machine of many can begin with its share. When all values are
             told, those of the others are computed that the update needs.
+
+        Raises
+        ------
+        ValueError
+            If `rows` are no rows of this generation.
         """
         with self._alone:
             if rows is not None:
-                return self._chosen(np.asarray(rows, dtype=np.int64))
+                return self._chosen(checked_rows("rows", rows, self.rows))
             candidates = self._candidates
             if candidates.evaluated is None:
                 self._draw()
             return self._shown(candidates.evaluated)
 
-    def _chosen(self, rows: NDArray[np.int64]) -> Vector:
+    def _chosen(self, rows: NDArray[np.intp]) -> Vector:
         candidates = self._candidates
         if candidates.evaluated is None and candidates.apart is None and not self._extra_rows():
             whole = self.parents_suffice
