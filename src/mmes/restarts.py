@@ -70,12 +70,10 @@ class _StartNormals:
         return normals.astype(np.float64).reshape(size)
 
 
-def restart_options(
-    options: dict[str, Any], population_size: int, doublings: int
-) -> dict[str, Any]:
-    """Return the options of a start: lambda and the damping doubled so many times.
+def grown_options(options: dict[str, Any], population_size: int, doublings: int) -> dict[str, Any]:
+    """Return options with lambda and the damping, where there is one, doubled so many times.
 
-    `population_size` is that of the first start.
+    `population_size` is what is doubled: by default an option does not say it.
     """
     if doublings == 0:
         return options

@@ -19,7 +19,7 @@ from mmes.manifolds import Manifold, manifold_from
 from mmes.memory import in_words
 from mmes.options import validated
 from mmes.randomness import fresh_seed
-from mmes.restarts import restart_options, start_point, start_seed
+from mmes.restarts import grown_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
 from mmes.start import (
     Start,
@@ -151,7 +151,7 @@ class RunSettings:
             That of the first start, if there are doublings.
         """
         place = self.place
-        options = restart_options(self.options, population_size, doublings)
+        options = grown_options(self.options, population_size, doublings)
         return self.strategy(
             start_point(place, self.seed, start, self.manifold),
             place.sigma0,

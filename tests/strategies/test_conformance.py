@@ -7,10 +7,15 @@ import time
 import numpy as np
 import pytest
 
+import mmes
 from mmes.strategies import STRATEGIES, AskTell
 from mmes.strategies.rm_es import RmSearch
 from mmes.testing import strategies as suite
 from mmes.testing.strategies import STRATEGY_CHECKS, Check, check_strategy
+
+
+def sphere(x: np.ndarray) -> float:
+    return float(x @ x)
 
 
 @pytest.mark.parametrize("check", STRATEGY_CHECKS, ids=lambda check: check.__name__)
@@ -105,6 +110,54 @@ def test_the_suite_catches_it(search: type, check: Check) -> None:
     broken = type(search.__name__, (AskTell,), {"name": "broken", "search_type": search})
     with pytest.raises(AssertionError):
         check(broken)
+
+
+class FreeSearch(RmSearch):
+    """Has no damping that could be doubled."""
+
+    options = tuple(option for option in RmSearch.options if option.name != "damping")
+
+    def __init__(self, setup, options):
+        super().__init__(setup, options | {"damping": 1.0})
+
+
+class Free(AskTell):
+    name, search_type = "free", FreeSearch
+
+
+class FixedSearch(FreeSearch):
+    options = tuple(option for option in FreeSearch.options if option.name != "population_size")
+
+
+class Fixed(AskTell):
+    name, search_type = "fixed", FixedSearch
+
+
+@pytest.mark.parametrize("check", STRATEGY_CHECKS, ids=lambda check: check.__name__)
+def test_a_strategy_may_have_no_damping(check: Check) -> None:
+    check(Free)
+
+
+def test_without_damping_noise_and_restarts_double_the_population_alone() -> None:
+    draws = np.random.default_rng(1)
+
+    def noisy(x):
+        return float(x @ x) + draws.standard_normal()
+
+    options = {"strategy": Free, "seed": 1, "max_evaluations": 4000}
+    result = mmes.minimize(noisy, np.ones(10), 0.5, noise="yes", **options)
+    assert result.noisy
+    assert np.diff(result.history["evaluations"]).max() >= 20  # twice the default at least
+    stuck = {"restarts": 2, "stagnation_window": 5, "stagnation_tolerance": 0.1}
+    assert mmes.minimize(sphere, np.ones(10), 0.5, **options, **stuck).starts == 3
+
+
+def test_a_strategy_without_population_size_is_refused_in_a_sentence() -> None:
+    message = "the strategy 'fixed' has no option population_size: .*POPULATION_SIZE"
+    with pytest.raises(TypeError, match=message):
+        Fixed(np.ones(4), 1.0)
+    with pytest.raises(TypeError, match=message):
+        mmes.minimize(sphere, np.ones(4), 1.0, strategy=Fixed)
 
 
 def test_the_whole_suite_names_the_check_that_failed() -> None:

@@ -16,6 +16,7 @@ from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.manifolds import Manifold
 from mmes.options import Option, validated
+from mmes.restarts import grown_options
 from mmes.start import checked_sigma, started_from
 from mmes.stopping import StopReason
 from mmes.strategies.beginning import (
@@ -295,7 +296,8 @@ class AskTell:
         """Double population size and damping, and go on from where the search stands.
 
         That is the remedy against noise: mean, path, directions and scales stay, and the next
-        generation is compared with no earlier one.
+        generation is compared with no earlier one. A strategy without an option `damping` doubles
+        the population size alone.
 
         Parameters
         ----------
@@ -312,10 +314,7 @@ class AskTell:
         with self._alone:
             if self._candidates.asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            options = self.options | {
-                "population_size": 2 * self.population_size,
-                "damping": 2 * self.options["damping"],
-            }
+            options = grown_options(self.options, self.population_size, 1)
             boxed = None if self.box is None else options["bounds_handling"]
             planned, self.planned_bytes = planned_search(
                 self.search_type, self.kernel, options, self._n, boxed, self.manifold

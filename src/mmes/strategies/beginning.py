@@ -80,6 +80,7 @@ class Beginning:
         `space` is (bounds, scale, manifold), and the options are valid ones.
         """
         bounds, scale, manifold = space
+        check_declared(strategy)
         checked_sigma(sigma0)
         n = claimed_size(x0)
         checked_manifold(manifold, strategy.name, strategy.on_manifolds, bounds, scale)
@@ -111,6 +112,15 @@ class Beginning:
         )
         filled = options | own | {"seed": seed}
         return cls(filled, own, setup, box, start, reach, point.shape, needed)
+
+
+def check_declared(strategy: Any) -> None:
+    """Refuse a strategy of somebody's own whose population cannot be planned, nor doubled."""
+    if all(option.name != "population_size" for option in strategy.search_type.options):
+        raise TypeError(
+            f"the strategy {strategy.name!r} has no option population_size: the options of its "
+            f"search must list one, such as mmes.strategies.common.POPULATION_SIZE"
+        )
 
 
 def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
