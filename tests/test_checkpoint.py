@@ -12,7 +12,7 @@ import pytest
 
 import mmes
 from mmes import checkpoint, exclusive
-from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning
+from mmes.errors import CheckpointCorrupt, CheckpointError, CheckpointExists, CheckpointWarning
 from mmes.saving import Saver
 from mmes.testing import hostile
 
@@ -284,6 +284,32 @@ def test_notes_of_the_caller_are_kept(tmp_path):
         hostile.sphere,
     )
     assert again.notes == {"who": "me"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [("auto", "active-cma (auto: n = 10 is at most 100)"), ("mmes", "mmes")],
+)
+def test_why_a_strategy_was_taken_is_kept(tmp_path, strategy, words):
+    path = tmp_path / "run.mmes"
+    options = {"strategy": strategy, "seed": 1, "checkpoint": path}
+    first = mmes.minimize(hostile.sphere, np.ones(10), 0.5, max_evaluations=100, **options)
+    assert first.strategy == words
+    assert mmes.resume(path, hostile.sphere, max_evaluations=200).strategy == words
+    # Once more: a run that was resumed writes it too.
+    assert mmes.resume(path, hostile.sphere, max_evaluations=300).strategy == words
+
+
+def test_checkpoints_that_do_not_say_why_are_read(tmp_path):
+    path = tmp_path / "run.mmes"
+    mmes.minimize(hostile.sphere, np.ones(10), 0.5, max_evaluations=100, seed=1, checkpoint=path)
+    entries, arrays = checkpoint.read(path)
+    checkpoint.write(path, entries | {"why": 3}, arrays)
+    with pytest.raises(CheckpointCorrupt, match="why must be a text, not 3"):
+        mmes.resume(path, hostile.sphere)
+    del entries["why"]
+    checkpoint.write(path, entries, arrays)
+    assert mmes.resume(path, hostile.sphere).strategy == "active-cma"
 
 
 def test_a_state_in_memory_goes_on_too():

@@ -196,6 +196,7 @@ class RunSettings:
         """Return what a checkpoint writes as text."""
         return {
             "strategy": self.strategy.name,
+            "why": self.why,
             "sigma0": self.place.sigma0,
             "seed": self.seed,
             "options": dict(self.options),
@@ -243,7 +244,11 @@ class RunSettings:
         for name in ("x0", "scale", "lower", "upper"):
             if not _same(ours.get(name), theirs.get(name)):
                 raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
-        return replace(self, options=self.options | {"seed": saved["seed"]})
+        # A checkpoint without it is of an older version, or its strategy was named.
+        why = self.why or saved.get("why", "")
+        if not isinstance(why, str):
+            raise TypeError(f"why must be a text, not {why!r}")
+        return replace(self, options=self.options | {"seed": saved["seed"]}, why=why)
 
 
 def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
