@@ -19,8 +19,8 @@ import mmes
 from mmes import memory, randomness
 from mmes.cli.arguments import Parser, number
 from mmes.cli.status import NOT_REACHED, OK, Mistake
+from mmes.cores import usable_cores
 from mmes.errors import ReducedArchiveWarning
-from mmes.evaluate.choose import usable_cores
 from mmes.kernels import native_problem
 from mmes.replicas import digests
 from mmes.strategies.mmes.parameters import default_archive_size

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import numbers
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from mmes.cores import usable_cores
 from mmes.evaluate.factory import made
 from mmes.evaluate.own import OwnEvaluator, is_evaluator
 from mmes.evaluate.protocol import Evaluator
@@ -92,14 +92,6 @@ def make_evaluator(
     from mmes.evaluate.futures import FuturesEvaluator
 
     return FuturesEvaluator(task, workers, retries, lost, options["chunk_size"])
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
-        return os.cpu_count() or 1
 
 
 def _checked_catch(catch: Any) -> Exceptions:

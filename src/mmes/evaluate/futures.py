@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.cores import usable_cores
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
@@ -169,7 +169,7 @@ class FuturesEvaluator(Evaluator):
     def _batch_size(self, rows: int) -> int:
         if self._chunk_size is not None:
             return self._chunk_size
-        return math.ceil(rows / (os.cpu_count() or 1)) if self._task.vectorized else 1
+        return math.ceil(rows / usable_cores()) if self._task.vectorized else 1
 
 
 def as_executor(thing: Any) -> Any:

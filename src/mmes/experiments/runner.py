@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for_sentinel
 from pathlib import Path
 
+from mmes.cores import usable_cores
 from mmes.experiments.execute import perform
 from mmes.experiments.plan import Trial, unique
 from mmes.experiments.progress import TrialDisplay, progress_display
@@ -193,7 +194,7 @@ def execute(
     store : Store
         Where finished runs are and go.
     workers : int, optional
-        Processes, one run each at a time; all cores by default.
+        Processes, one run each at a time; all usable cores by default.
     time_limit : float, optional
         After so many seconds no further run is begun; those in progress are finished.
     function : callable
@@ -202,7 +203,7 @@ def execute(
         Whether to show progress.
     """
     begin = time.monotonic()
-    count = workers if workers is not None else os.cpu_count() or 1
+    count = workers if workers is not None else usable_cores()
     if count < 1:
         raise ValueError(f"workers must be at least 1, not {count}")
     everything = unique(runs)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from numpy.typing import NDArray
 
 import mmes._native as _native
 from mmes.boxes import Box, BoxCode
+from mmes.cores import usable_cores
 from mmes.kernels.host import HostVectors, aligned
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
@@ -54,7 +53,7 @@ class NativeKernel(HostVectors):
     def _threads_for(self, size: int) -> int:
         if self.threads is not None:
             return self.threads
-        return _usable_cores() if size >= _THREADED_SIZE else 1
+        return usable_cores() if size >= _THREADED_SIZE else 1
 
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
         """See `Kernel.normals`."""
@@ -195,10 +194,3 @@ class _KeptNoise:
 def simd_levels() -> list[str]:
     """Return the SIMD levels of this processor, best first."""
     return _native.simd_levels()
-
-
-def _usable_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
-        return os.cpu_count() or 1

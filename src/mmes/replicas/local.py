@@ -16,9 +16,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from mmes.cores import usable_cores
 from mmes.evaluate import children, worker
 from mmes.evaluate.channel import Channel, Line
-from mmes.evaluate.choose import usable_cores
 from mmes.evaluate.remote import Task
 from mmes.replicas.crew import Crew
 from mmes.replicas.engine import Terms

@@ -1,0 +1,13 @@
+"""How many cores there are to work on."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use: what `taskset` or a scheduler leaves it."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
