@@ -101,7 +101,7 @@ def told(
 def told_values(values: Any, count: int) -> Vector:
     """Return told values through the one door; a wrong number of them is a TellError."""
     try:
-        return as_values(values, count)
+        return as_values(values, count, "")
     except ValueError as error:
         raise TellError(str(error)) from None
 

@@ -106,8 +106,11 @@ def minimize(
     ------
     EvaluationError
         If the objective raised (from the original exception), or a worker was lost too often.
+    TypeError, ValueError
+        If the objective returned what is no value, or an argument is wrong.
     KeyboardInterrupt, Terminated
-        On Ctrl-C and SIGTERM; the attribute `result` holds what was found until then.
+        On Ctrl-C and SIGTERM. Where the objective or a signal ended the run, the attribute `result`
+        of the error holds what was found until then.
     CheckpointExists
         If there is a file at `checkpoint` already.
 

@@ -23,6 +23,7 @@ from mmes.errors import (
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.own import is_evaluator
+from mmes.evaluate.protocol import place_of
 from mmes.interrupts import Interrupts
 from mmes.manifolds import Manifold
 from mmes.noise import ASKED, Again
@@ -404,7 +405,10 @@ class Run:
                 f"mmes: the state after generation {self.generations} is saved; go on with "
                 f"mmes.resume({str(self._saver.path)!r}, fun)"
             )
-        if isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
+        place = place_of(error)
+        if place:
+            error.add_note(f"mmes: this was {place}")
+        if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
 
     def _result(self, reason: StopReason) -> Result:

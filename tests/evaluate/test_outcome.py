@@ -39,6 +39,9 @@ BAD = [
     (object(), TypeError, "object"),
     (np.array([1.0, 2.0]), ValueError, r"shape \(2,\)"),
     (np.empty(0), ValueError, r"shape \(0,\)"),
+    (10**400, ValueError, "returned an integer that no float can hold"),
+    (fractions.Fraction(10**400), ValueError, "returned a Fraction that no float can hold"),
+    (np.array([10**400]), TypeError, "object"),
 ]
 
 
@@ -80,10 +83,11 @@ def test_batches_are_taken(answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "named"),
     [
-        ([1.0, 2.0], ValueError, "3 values are expected, but 2 came"),
+        ([1.0, 2.0], ValueError, "3 values of the objective are expected, but 2 came"),
+        ([1.0, 2.0, 10**400], ValueError, "an integer that no float can hold"),
         (np.zeros(4), ValueError, r"shape \(4,\)"),
         (np.zeros((3, 2)), ValueError, r"shape \(3, 2\)"),
-        (1.0, ValueError, r"shape \(\)"),
+        (1.0, ValueError, "one per row: an array of shape .* but a single number came"),
         (None, TypeError, "None"),
         ([1.0, None, 2.0], TypeError, "None"),
         ([1.0, "2", 2.0], TypeError, "'2'"),
@@ -96,6 +100,17 @@ def test_batches_are_taken(answer) -> None:
 def test_bad_batches_are_named_and_refused(answer, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
         as_values(answer, 3)
+
+
+def test_what_cannot_be_shown_is_refused_all_the_same() -> None:
+    """Python refuses to write integers of so many digits."""
+    with pytest.raises(TypeError, match="returned what cannot be shown"):
+        as_value(np.array([10**9999]))
+
+
+def test_one_value_is_singular() -> None:
+    with pytest.raises(ValueError, match="1 value of the objective is expected"):
+        as_values(3.0, 1)
 
 
 def test_a_batch_is_a_copy() -> None:

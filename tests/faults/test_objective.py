@@ -52,6 +52,32 @@ def test_row01_caught_exceptions_make_failed_candidates(way, tmp_path):
     assert np.isfinite(result.fun)
 
 
+def test_row05_what_is_no_value_keeps_what_was_found(way, tmp_path):
+    """Failed before: the error had no result, and did not say where it was."""
+    objective = hostile.Raises(str(tmp_path), at=(20,))
+    with pytest.raises(TypeError, match="must return") as caught:
+        way.minimize(Nothing(objective), *START, seed=5)
+    error = caught.value
+    assert error.result.nit == error.generation == 2
+    assert error.result.nfev >= 10
+    assert (error.candidate is None) == (way.name == "vectorized")
+    who = "the candidates" if error.candidate is None else f"candidate {error.candidate}"
+    assert f"mmes: this was {who} of generation 2" in error.__notes__
+
+
+class Nothing:
+    """Returns None where another objective raises."""
+
+    def __init__(self, objective):
+        self.objective = objective
+
+    def __call__(self, x):
+        try:
+            return self.objective(x)
+        except ZeroDivisionError:
+            return None
+
+
 # Rows 2 to 4: NaN and infinities
 
 
@@ -108,7 +134,7 @@ def test_row04_minus_infinity_is_taken_and_ends_the_run(way):
 @pytest.mark.parametrize(("answer", "kind"), hostile.REFUSED, ids=lambda v: repr(v)[:20])
 def test_row05_what_is_no_value_is_refused_at_once(way, answer, kind):
     kinds = (TypeError, ValueError) if way.name == "vectorized" else kind
-    with pytest.raises(kinds, match=r"must return|values are expected"):
+    with pytest.raises(kinds, match=r"must return|values of the objective are expected"):
         way.minimize(hostile.Returns(answer), *START, seed=5)
 
 

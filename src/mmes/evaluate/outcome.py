@@ -65,12 +65,12 @@ def as_value(answer: Any) -> float:
     TypeError
         For None, a string, a bool, a complex number or another object.
     ValueError
-        For an array that does not have exactly one element.
+        For an array that does not have exactly one element, and an integer that no float can hold.
     """
     if type(answer) is float:
         return answer
     if is_real(answer):
-        return float(answer)
+        return _as_float(answer)
     array = _as_array(answer, "one real number")
     if array.size != 1:
         raise ValueError(
@@ -80,10 +80,11 @@ def as_value(answer: Any) -> float:
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
 
 
-def as_values(answer: Any, count: int) -> NDArray[np.float64]:
+def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDArray[np.float64]:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
-    Shapes (count,), (count, 1) and (1, count) are taken, and any sequence of single values.
+    Shapes (count,), (count, 1) and (1, count) are taken, and any sequence of single values. `whose`
+    the values are is said where their number is wrong.
 
     Raises
     ------
@@ -95,13 +96,14 @@ def as_values(answer: Any, count: int) -> NDArray[np.float64]:
     answer = hosted(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
-            raise ValueError(f"{count} values are expected, but {len(answer)} came")
+            raise ValueError(f"{_values(count, whose)} expected, but {len(answer)} came")
         return np.array([as_value(item) for item in answer], dtype=np.float64)
     array = _as_array(answer, f"{count} real numbers")
     if array.shape not in ((count,), (count, 1), (1, count)):
+        came = "a single number" if array.ndim == 0 else f"one of shape {array.shape}"
         raise ValueError(
-            f"{count} values are expected, an array of shape ({count},), "
-            f"but one of shape {array.shape} came"
+            f"{_values(count, whose)} expected, one per row: an array of shape ({count},), "
+            f"but {came} came"
         )
     return array.astype(np.float64).reshape(count)
 
@@ -114,14 +116,34 @@ def _as_array(answer: Any, expected: str) -> NDArray[Any]:
         if hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
-            array = np.asarray(float(answer))
+            array = np.asarray(_as_float(answer))
     if array is None or array.dtype.kind not in _REAL_KINDS:
         kind = (
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
         )
-        shown = repr(answer)
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
         raise TypeError(
-            f"the objective must return {expected}, but returned {shown} (of type {kind})"
+            f"the objective must return {expected}, but returned {_shown(answer)} (of type {kind})"
         )
     return array
+
+
+def _values(count: int, whose: str) -> str:
+    return f"1 value{whose} is" if count == 1 else f"{count} values{whose} are"
+
+
+def _as_float(answer: SupportsFloat) -> float:
+    try:
+        return float(answer)
+    except OverflowError:
+        kind = "an integer" if isinstance(answer, int) else f"a {type(answer).__name__}"
+        raise ValueError(
+            f"the objective must return a real number, but returned {kind} that no float can hold"
+        ) from None
+
+
+def _shown(answer: Any) -> str:
+    try:
+        text = repr(answer)
+    except Exception:  # a class of the user's, or an integer of too many digits
+        return "what cannot be shown"
+    return text if len(text) <= 60 else text[:57] + "..."

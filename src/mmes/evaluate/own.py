@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.evaluate.outcome import as_values
-from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.protocol import Evaluator, mark
 from mmes.tensors import hosted
 
 
@@ -69,11 +69,15 @@ class OwnEvaluator(Evaluator):
         """See `Evaluator.evaluate`."""
         answer = hosted(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], np.size(answer)
-        if count > rows or (count < rows and keep_going()):
-            raise ValueError(
-                f"the evaluator must return {rows} values for {rows} points, not {count}"
-            )
-        return as_values(answer, count)
+        try:
+            if count > rows or (count < rows and keep_going()):
+                raise ValueError(
+                    f"the evaluator must return {rows} values for {rows} points, not {count}"
+                )
+            return as_values(answer, count, " of the evaluator")
+        except (TypeError, ValueError) as error:
+            mark(error, None, generation)
+            raise
 
     def close(self) -> None:
         """See `Evaluator.close`."""

@@ -70,7 +70,7 @@ class Evaluator(Protocol):
         EvaluationError
             If the objective raised; the original exception is the cause.
         TypeError, ValueError
-            If it returned something that is not a value.
+            If it returned something that is not a value; see `mark`.
         """
         ...
 
@@ -88,6 +88,23 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
         candidate,
         generation,
     )
+
+
+def mark(error: BaseException, candidate: int | None, generation: int) -> None:
+    """Let an error about a returned value tell where that was; see `place_of`.
+
+    `candidate` is None where one call gave the values of several.
+    """
+    error.candidate, error.generation = candidate, generation  # type: ignore[attr-defined]
+
+
+def place_of(error: BaseException) -> str:
+    """Return where a value was refused, in words; empty for any other error."""
+    if not isinstance(error, TypeError | ValueError) or not hasattr(error, "generation"):
+        return ""
+    candidate = getattr(error, "candidate", None)
+    who = "the candidates" if candidate is None else f"candidate {candidate}"
+    return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
 
 
 def first_part(values: NDArray[np.float64], done: NDArray[np.bool_]) -> NDArray[np.float64]:

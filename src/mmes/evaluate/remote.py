@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
 from mmes.evaluate.outcome import answer_of, as_value, as_values
-from mmes.evaluate.protocol import located
+from mmes.evaluate.protocol import located, mark
 
 Exceptions = tuple[type[BaseException], ...]
 
@@ -76,7 +76,8 @@ class Task:
                         after_each()
         except BaseException as error:
             seconds = time.perf_counter() - began
-            return Outcome(values, seconds, sendable(error), answering, traceback.format_exc())
+            trace = traceback.format_exc()
+            return Outcome(values, seconds, sendable(error), answering, trace, self.vectorized)
         return Outcome(values, time.perf_counter() - began)
 
     def _call(self, x: NDArray[np.float64], failed: Any) -> Any:
@@ -103,6 +104,8 @@ class Outcome:
         Whether the error is about the returned value.
     trace : str
         The worker's traceback.
+    vectorized : bool
+        Whether one call was to give all values.
     """
 
     values: list[float]
@@ -110,6 +113,7 @@ class Outcome:
     error: tuple[bytes | None, str, str] | None = None
     refused: bool = False
     trace: str = ""
+    vectorized: bool = False
 
     def raise_error(
         self, points: NDArray[np.float64], candidates: Sequence[int], generation: int
@@ -123,9 +127,11 @@ class Outcome:
         error = rebuilt(*self.error)
         with contextlib.suppress(Exception):  # its class may do anything
             error.add_note(f"The traceback in the worker:\n{self.trace.rstrip()}")
-        if self.refused:
-            raise error
         row = len(self.values)
+        if self.refused:
+            if isinstance(error, TypeError | ValueError):  # else it is a factory's
+                mark(error, None if self.vectorized else candidates[row], generation)
+            raise error
         x = points if row >= len(points) else points[row]
         raise located(error, x, candidates[row], generation) from error
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.evaluate.outcome import answer_of, as_value, as_values
-from mmes.evaluate.protocol import Evaluator, located
+from mmes.evaluate.protocol import Evaluator, located, mark
 from mmes.evaluate.remote import Exceptions
 
 
@@ -42,7 +42,11 @@ class SerialEvaluator(Evaluator):
                 answer = np.nan
             except Exception as error:
                 raise located(error, x, len(values), generation) from error
-            values.append(as_value(answer))
+            try:
+                values.append(as_value(answer))
+            except (TypeError, ValueError) as error:
+                mark(error, len(values), generation)
+                raise
         return np.array(values)
 
     def close(self) -> None:
@@ -77,7 +81,11 @@ class VectorizedEvaluator(Evaluator):
             return np.full(count, np.nan)
         except Exception as error:
             raise located(error, points, 0, generation) from error
-        return as_values(answer, count)
+        try:
+            return as_values(answer, count)
+        except (TypeError, ValueError) as error:
+            mark(error, None, generation)
+            raise
 
     def close(self) -> None:
         """See `Evaluator.close`: nothing is held."""

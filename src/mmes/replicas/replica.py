@@ -281,6 +281,7 @@ class Replica:
 def _outcome(error: Exception) -> Outcome:
     """Return what an evaluator raised as the outcome of a batch."""
     raised = error.__cause__ if isinstance(error, EvaluationError) else None
-    before = [np.nan] * max(getattr(error, "candidate", 0), 0)
+    row = getattr(error, "candidate", 0)
+    before = [np.nan] * max(row or 0, 0)
     trace = traceback.format_exc()
-    return Outcome(before, 0.0, sendable(raised or error), raised is None, trace)
+    return Outcome(before, 0.0, sendable(raised or error), raised is None, trace, row is None)
