@@ -272,7 +272,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             )
     with understood():
         # A file must not choose which code runs: only names of ours are taken from it.
-        kind = kind or named_strategy(saved["strategy"])
+        kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
         # Version 0.1.0 had no word for these.
         found = {"noise": "auto", "evaluate_x0": True} | saved["limits"]
@@ -297,6 +297,16 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         }
         checked_start(**place)
     return own | given | place | {"strategy": kind, "resume": "never"}
+
+
+def _strategy_of_ours(name: Any) -> type[AnyStrategy]:
+    try:
+        return named_strategy(name)
+    except ValueError as error:
+        raise CheckpointCorrupt(
+            f"the checkpoint cannot be used as it is: {error}; if it is one of your own, name it "
+            "again, as strategy="
+        ) from error
 
 
 @contextlib.contextmanager

@@ -22,6 +22,9 @@ def divides(x):
 def nothing(x):
     return None
 
+def huge(x):
+    return 10**400
+
 def not_a_number(x):
     return float("nan")
 

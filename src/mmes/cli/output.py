@@ -19,19 +19,22 @@ DEFAULT_FOLDER = "mmes-out"
 
 
 def output_folder(given: str | None) -> Path:
-    """Return the folder for the results; one that was given is made, so that it is known to work.
+    """Make the folder for the results, so that it is known to work, and return it.
 
-    By default it is one that is not there yet.
+    By default it is one that was not there yet, and that no other run takes.
     """
-    if given is None:
-        numbered = (Path(f"{DEFAULT_FOLDER}-{number}") for number in itertools.count(2))
-        names = itertools.chain([Path(DEFAULT_FOLDER)], numbered)
-        return next(folder for folder in names if not folder.exists())
-    folder = Path(given)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Mistake(f"--out: the folder {folder} cannot be made ({error.strerror})") from error
+    folder = Path(DEFAULT_FOLDER if given is None else given)
+    for number in itertools.count(2):
+        try:
+            folder.mkdir(parents=given is not None, exist_ok=given is not None)
+            break
+        except OSError as error:
+            if given is None and isinstance(error, FileExistsError):
+                folder = Path(f"{DEFAULT_FOLDER}-{number}")
+                continue
+            raise Mistake(
+                f"--out: the folder {folder} cannot be made ({error.strerror})"
+            ) from error
     return folder
 
 
@@ -56,7 +59,7 @@ def as_json(result: Result) -> dict[str, Any]:
     entries |= {"reason": result.reason.name, "dimension": result.x.size}
     entries["reasons"] = [reason.name for reason in result.reasons]
     if result.reevaluated is not None:
-        entries["reevaluated"] = {k: v.tolist() for k, v in result.reevaluated.items()}
+        entries["reevaluated"] = result.reevaluated
     return {name: _plain(value) for name, value in entries.items()}
 
 
@@ -79,19 +82,27 @@ def summary(result: Result, folder: Path) -> str:
         lines.append(("retried", f"{result.retried:,} evaluations whose worker was lost"))
     if result.reevaluated is not None:
         for name, label in (("x", "again"), ("mean", "mean again")):
-            values = result.reevaluated[name]
-            lines.append(
-                (label, f"{values.mean():.6g} +- {values.std():.2g} ({values.size} times)")
-            )
+            lines.append((label, _again(result.reevaluated[name])))
     lines.append(("saved", f"{folder}/ (result.json, x.npy, mean.npy, history.csv)"))
     return "\n".join(f"{label:>12}  {text}" for label, text in lines)
+
+
+def _again(values: Any) -> str:
+    good = values[np.isfinite(values)]
+    failed = (
+        f", {values.size - good.size} without a finite value" if good.size < values.size else ""
+    )
+    shown = f"{good.mean():.6g} +- {good.std():.2g}" if good.size else "no value"
+    return f"{shown} ({values.size} times{failed})"
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

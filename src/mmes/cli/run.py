@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import traceback
 from pathlib import Path
@@ -24,15 +25,17 @@ from mmes.cli.status import (
     Mistake,
     say,
 )
-from mmes.cli.target import BuiltIn, load_target
+from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.display import Display
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
+from mmes.evaluate.protocol import place_of
 from mmes.loading import is_location
 from mmes.minimize import Run, resumed_run
+from mmes.observe import Progress
 from mmes.result import Result
 from mmes.run_options import CHECKPOINTS, EVALUATION, LIMITS, RUN_OPTIONS
 from mmes.stopping import StopReason
-from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, options_of
+from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
 
 _RUN = """\
 Minimise a function.
@@ -64,7 +67,8 @@ Go on from a checkpoint, to the bit as if the run had never stopped.
   mmes resume run.mmes model.py:loss                       of a function of yours
   mmes resume run.mmes model.py:loss --max-evaluations 1e7 with a larger budget
 
-A checkpoint holds no code: a function of yours is named again. Limits not given stay as they were;
+A checkpoint holds no code: a function of yours is named again, and so is a strategy of yours
+(--strategy file.py:Class). Limits not given stay as they were;
 a time limit counts anew.
 """
 
@@ -119,17 +123,18 @@ def run(argv: list[str]) -> int:
     problem = objective.problem if isinstance(objective, BuiltIn) else None
     needs_box = not is_auto(strategy) and get_strategy(strategy).needs_box
     options |= _checked(lambda: where_to_start(arguments, problem, options, needs_box))
+    notes = _Notes(arguments.function, problem_options, strategy)
     made = _checked(
         lambda: Run(
             objective,
             strategy=strategy,
-            callback=_display(arguments),
+            callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
             checkpoint=arguments.checkpoint,
             **options,
         )
     )
-    made.notes = {"target": arguments.function, "problem_options": problem_options}
+    notes.belong_to(made)
     return _carry_out(made, arguments, arguments.function, arguments.checkpoint)
 
 
@@ -142,29 +147,36 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("function", metavar="TARGET", nargs="?", help="file.py:function of yours")
     add_options(parser, "limits that may change", LIMITS)
     _add_common(parser)
+    parser.add_argument(
+        "--strategy", metavar="FILE.py:CLASS", help="the strategy, where it is one of yours"
+    )
     arguments = parser.parsed(argv)
     state, arrays = _checked(lambda: files.read(arguments.file))
-    target, problem_options = _noted_target(state, arguments.file, arguments.function)
+    target, problem_options = _noted_target(state, arguments)
     best = arrays.get("search/best_x")
     if best is None or problem_options.get("dimension", best.size) != best.size:
         raise Mistake(
             f"{arguments.file} cannot be used: its notes and its arrays do not fit together",
             CHECKPOINT_UNUSABLE,
         )
+    problem_options |= chosen_dimension(target, best.size)
     del arrays, best  # maps of the file, which is about to be replaced
+    _check_strategy(state, arguments, target)
     objective = load_target(target, problem_options)
     changes = chosen(arguments, RUN_OPTIONS)
+    notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
             arguments.file,
             objective,
-            callback=_display(arguments),
+            strategy=arguments.strategy,
+            callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
             checkpoint=arguments.checkpoint,
             **changes,
         )
     )
-    made.notes = {"target": target, "problem_options": problem_options}
+    notes.belong_to(made)
     if not arguments.quiet:
         say(
             f"{arguments.file}: {target}, {made.evaluations:,} evaluations in "
@@ -196,8 +208,32 @@ def _add_common(parser: Parser) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress, no summary")
 
 
-def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[str, Any]:
-    notes = state.get("notes", {})
+class _Notes:
+    """What `mmes resume` must know, for the notes of a run.
+
+    A run that goes on takes them after its first generation: with a target that was mistyped there
+    is none, and the checkpoint stays as it was.
+    """
+
+    def __init__(self, target: str, problem_options: dict[str, Any], strategy: str | None):
+        self._notes: dict[str, Any] = {"target": target, "problem_options": problem_options}
+        if strategy is not None and is_location(strategy):
+            self._notes["strategy"] = strategy
+        self._run: Run | None = None
+
+    def belong_to(self, run: Run) -> None:
+        self._run = run
+        if not run.generations:
+            run.notes = self._notes
+
+    def __call__(self, progress: Progress) -> None:
+        if self._run is not None:
+            self._run.notes = self._notes
+
+
+def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Return the target to go on with, and the options of a built-in problem."""
+    file, given, notes = arguments.file, arguments.function, state.get("notes", {})
     noted = notes.get("target") if isinstance(notes, dict) else None
     options = notes.get("problem_options", {}) if noted is not None else {}
     if not isinstance(noted, str | None) or not isinstance(options, dict):
@@ -205,7 +241,7 @@ def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[
             f"{file} cannot be used: its notes are not those of 'mmes run'", CHECKPOINT_UNUSABLE
         )
     if given is not None:
-        return given, options if given == noted else {}
+        return given, dict(options) if given == noted else {}
     if noted is None:
         raise Mistake(
             f"{file} was not written by 'mmes run', so the function must be named: "
@@ -213,21 +249,57 @@ def _noted_target(state: dict[str, Any], file: str, given: str | None) -> tuple[
         )
     if is_location(noted):
         # A file that someone sent must not choose which code runs.
+        strategy = arguments.strategy or notes.get("strategy")
         raise Mistake(
             f"name the function again, since a checkpoint holds no code: "
-            f"mmes resume {shlex.quote(file)} {shlex.quote(noted)}"
+            f"{_resume_command(file, noted, strategy)}"
         )
-    return noted, options
+    return noted, dict(options)
 
 
-def _display(arguments: Any) -> Display | None:
+def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
+    """Ask for the strategy of a checkpoint where it is none of ours."""
+    name, notes = state.get("strategy"), state.get("notes")
+    if arguments.strategy is not None or not isinstance(name, str):
+        return
+    try:
+        named_strategy(name)
+    except ValueError as error:
+        # As with the function: a file that someone sent must not choose which code runs.
+        noted = notes.get("strategy") if isinstance(notes, dict) else None
+        raise Mistake(
+            f"name your strategy {name!r} again, since a checkpoint holds no code: "
+            f"{_resume_command(arguments.file, target, noted or 'file.py:Class')}"
+        ) from error
+
+
+def _resume_command(file: str, target: str, strategy: Any) -> str:
+    """Return the command to go on, with all code of the user's that must be named."""
+    words = ["mmes", "resume", file, *([target] if is_location(target) else [])]
+    if isinstance(strategy, str) and is_location(strategy):
+        words += ["--strategy", strategy]
+    return shlex.join(words)
+
+
+def _display(arguments: Any) -> list[Display]:
     # The summary follows, so the display needs no last line.
-    return None if arguments.quiet else Display(last_line=False)
+    return [] if arguments.quiet else [Display(last_line=False)]
 
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Run to the end, write the results, and return the exit code."""
     folder = output_folder(arguments.out)
+    try:
+        return _carried_out(made, arguments, target, checkpoint, folder)
+    finally:
+        if arguments.out is None:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if nothing was written
+
+
+def _carried_out(
+    made: Run, arguments: Any, target: str, checkpoint: str | None, folder: Path
+) -> int:
     status = OK
     try:
         result = made.run()
@@ -242,15 +314,15 @@ def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -
         raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
     except (TypeError, ValueError) as error:
         # What is wrong with a value that the objective returned, or with sending it to workers.
-        say(f"mmes: {error}")
-        result, status = None, OBJECTIVE_FAILED
+        place = place_of(error)
+        say(f"mmes: {error}{f' ({place})' if place else ''}")
+        result, status = getattr(error, "result", None), OBJECTIVE_FAILED
     if result is not None and result.nfev:
         write_result(folder, result, target)
         if not arguments.quiet:
             print(summary(result, folder))
     if status != OK and checkpoint is not None and Path(checkpoint).exists():
-        words = ["mmes", "resume", checkpoint, *([target] if is_location(target) else [])]
-        say(f"mmes: to go on: {shlex.join(words)}")
+        say(f"mmes: to go on: {_resume_command(checkpoint, target, arguments.strategy)}")
     return status if status != OK or result is None else _judged(result, made)
 
 

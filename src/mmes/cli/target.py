@@ -10,7 +10,8 @@ from typing import Any
 
 from mmes.cli.status import Mistake
 from mmes.loading import is_location, load_objective
-from mmes.problems import Problem, entries, get, names
+from mmes.problems import Problem, get
+from mmes.problems.registry import find
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,39 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
         objective.problem  # noqa: B018  # found out now whether it can be made
     except TypeError as error:
         raise Mistake(str(error)) from error
+    except MemoryError as error:
+        raise Mistake(f"{target} does not fit into memory: {error}") from error
     except ValueError as error:
-        if target in names():
+        if find(target) is not None:
             raise Mistake(str(error)) from error
+        sentence = str(error).replace("mmes.problems.names()", "'mmes problems'")
         raise Mistake(
-            f"{error}; 'mmes problems' does too; a function of yours is written as "
-            "file.py:function or package.module:function"
+            f"{sentence} (a function of yours is written as file.py:function or "
+            "package.module:function)"
         ) from error
     return objective
 
 
+def chosen_dimension(target: str, n: int) -> dict[str, Any]:
+    """Return the option that gives a built-in problem n variables; of a function of yours, none.
+
+    Raises
+    ------
+    Mistake
+        If the problem has another number of variables.
+    """
+    entry = None if is_location(target) else find(target)
+    if entry is None:
+        return {}
+    if entry.dimension not in (None, n):
+        raise Mistake(
+            f"{entry.name} has {entry.dimension} variables, but the checkpoint is of a run with {n}"
+        )
+    return {"dimension": n} if entry.dimension is None else {}
+
+
 def _check_dimension(target: str, problem_options: dict[str, Any]) -> None:
-    fixed = {entry.name: entry.dimension for entry in entries()}.get(target)
+    entry = find(target)
+    fixed = None if entry is None else entry.dimension
     if fixed is not None and problem_options.pop("dimension", fixed) != fixed:
         raise Mistake(f"{target} has {fixed} variables; leave --dim out")

@@ -73,9 +73,9 @@ def get(name: str, **options: Any) -> Problem:
     """
     if not isinstance(name, str):
         raise TypeError(f"a problem's name is a string, not {name!r}")
-    table = {_plain(known): entry for known, entry in _table().items()}
-    entry = table.get(_plain(name))
+    entry = find(name)
     if entry is None:
+        table = _spellings()
         near = difflib.get_close_matches(_plain(name), table, n=3, cutoff=0.5)
         hint = ", ".join(repr(table[plain].name) for plain in near)
         advice = f"did you mean {hint}?" if near else "mmes.problems.names() lists them all"
@@ -86,6 +86,15 @@ def get(name: str, **options: Any) -> Problem:
             f"{entry.name} has no option {unknown[0]!r}; it takes {', '.join(entry.options)}"
         )
     return entry.make(entry.name, **options)
+
+
+def find(name: str) -> Entry | None:
+    """Return the entry of a problem by its name, however `get` lets it be spelt; None if none."""
+    return _spellings().get(_plain(name))
+
+
+def _spellings() -> dict[str, Entry]:
+    return {_plain(known): entry for known, entry in _table().items()}
 
 
 def _table() -> dict[str, Entry]:

@@ -1,0 +1,53 @@
+"""What a command leaves in its folder, and where that folder is."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mmes.cli.output import output_folder
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+SOMETIMES = """
+import math
+
+calls = 0
+
+
+def loss(x):
+    global calls
+    calls += 1
+    return math.nan if calls in (201, 204) else math.inf if calls == 202 else float(x @ x)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
+def test_values_again_that_are_no_numbers_are_written_as_words(command, folder):
+    """Failed before: "Out of range float values are not JSON compliant", and no result.json."""
+    (folder / "sometimes.py").write_text(SOMETIMES)
+    status, out, err = command(
+        "run", "sometimes.py:loss", "--x0", "1,2,3", "--sigma0", 1, "--seed", 7, "--out", "o",
+        "--reevaluations", 3, "--max-evaluations", 206, "--noise", "no", "--ftol", 0, "--xtol", 0,
+    )  # fmt: skip
+    assert status == 0, err
+    again = json.loads((folder / "o" / "result.json").read_text())["reevaluated"]
+    assert again["x"][0] == "nan"
+    assert again["mean"][:2] == ["inf", "nan"]
+    assert np.isfinite(again["x"][1:]).all()
+    assert "(3 times, 1 without a finite value)" in out
+
+
+def test_runs_at_the_same_time_have_folders_of_their_own(folder):
+    """Failed before: the folder was made when a run ended, so that two could have the same."""
+    taken = [output_folder(None) for _ in range(3)]
+    assert [path.name for path in taken] == ["mmes-out", "mmes-out-2", "mmes-out-3"]
+    assert all(path.is_dir() for path in taken)
+
+
+def test_a_folder_in_which_nothing_was_written_goes(command, folder):
+    words = ("run", "model.py:divides", "--x0", "1,2", "--sigma0", 1, "--quiet")
+    assert command(*words)[0] == 3
+    assert not (folder / "mmes-out").exists()
+    assert command(*words, "--out", "mine")[0] == 3
+    assert (folder / "mine").is_dir()
