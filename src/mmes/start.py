@@ -169,7 +169,8 @@ def checked_sigma(sigma0: Any) -> float:
     """Return the start mutation strength: a finite number above 0."""
     if not is_real(sigma0):
         kind = type(sigma0).__name__
-        hint = "; one size per variable goes into scale=" if hasattr(sigma0, "__len__") else ""
+        several = hasattr(sigma0, "__len__") and not isinstance(sigma0, str | bytes)
+        hint = "; one size per variable goes into scale=" if several else ""
         raise TypeError(f"sigma0 must be a finite number > 0, not {sigma0!r} (a {kind}){hint}")
     sigma = float(sigma0)
     if not (math.isfinite(sigma) and sigma > 0):
@@ -253,6 +254,11 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
             _side([pair[0] for pair in pairs], -np.inf),
             _side([pair[1] for pair in pairs], np.inf),
         ]
+    if any(side.size == 0 for side in sides):
+        raise ValueError(
+            "bounds are empty; they must be a tuple (lower, upper), or a list of one pair "
+            "(low, high) a variable"
+        )
     if n is None:
         n = max(side.size for side in sides)
         if all(side.ndim == 0 for side in sides):

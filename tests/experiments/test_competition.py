@@ -241,6 +241,7 @@ def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):
         (["lsgo2013", "--seeds", "3-1"], "--seeds must be a number K or a range I-K, not '3-1'"),
         (["lsgo2013", "--budget", "0"], "--budget must be an integer of at least 1, not 0"),
         (["lsgo2013", "--strategy", "mmess"], "there is no strategy 'mmess'"),
+        (["lsgo2013", "--strategy", "auto"], "does not compete: name a strategy, such as 'adapt"),
         (["lsgo2013", "--strategy", "mmes,mixing"], "--strategy must be NAME=VALUE, not 'mixing'"),
     ],
 )

@@ -37,7 +37,7 @@ Commands:
 
 EPILOG = """\
 exit codes:
-  0 done    1 the target was not reached, or a check failed    2 a mistake in the command
+  0 done    1 the target was not reached, or a check or a run failed    2 a mistake in the command
   3 the objective failed    4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
 """
 

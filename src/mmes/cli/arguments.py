@@ -24,10 +24,11 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parsed(self, args: Iterable[str]) -> argparse.Namespace:
-        """Parse; a value such as -5,5 is taken for what it is, not for a flag."""
+        """Parse; a value such as -5,5 or -inf,5 is taken for what it is, not for a flag."""
         joined: list[str] = []
         for word in args:
-            if re.match(r"-[\d.]", word) and joined and re.fullmatch(r"--[a-z0-9-]+", joined[-1]):
+            value = re.match(r"-([\d.]|inf|nan)", word, re.IGNORECASE)
+            if value and joined and re.fullmatch(r"--[a-z0-9-]+", joined[-1]):
                 joined[-1] += f"={word}"
             else:
                 joined.append(word)
@@ -124,8 +125,11 @@ def vector(text: str, flag: str) -> Any:
 
     Files are .npy, or text with one or more numbers per line.
     """
-    parts = [number(part) for part in text.split(",") if part.strip()]
+    entries = text.split(",")
+    parts = [number(part) for part in entries if part.strip()]
     if parts and all(not isinstance(part, str) for part in parts):
+        if len(parts) < len(entries):
+            raise Mistake(f"{flag}: an entry between commas is empty in {text!r}")
         return np.array(parts, dtype=float) if "," in text else float(parts[0])
     path = Path(text)
     if not path.is_file():

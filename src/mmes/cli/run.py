@@ -75,7 +75,7 @@ a time limit counts anew.
 
 def run(argv: list[str]) -> int:
     """Run ``mmes run`` and return the exit code."""
-    first = Parser(add_help=False)
+    first = Parser(prog="mmes run", add_help=False)
     first.add_argument("--strategy", default="auto")
     strategy = first.parse_known_args(argv)[0].strategy
     search = _checked(lambda: options_of(strategy))
@@ -88,7 +88,9 @@ def run(argv: list[str]) -> int:
     start.add_argument("--x0", metavar="X", help="start point: a number, a,b,c or a file")
     start.add_argument("--sigma0", type=number, metavar="X", help="start mutation strength")
     start.add_argument(
-        "--bounds", metavar="LOW,HIGH", help="bounds: two numbers, or a file with two rows"
+        "--bounds",
+        metavar="LOW,HIGH",
+        help="bounds: two numbers, or a file with two rows or columns",
     )
     start.add_argument(
         "--scale", metavar="X", help="typical size of each variable: a,b,c or a file"
@@ -353,9 +355,8 @@ def _checked(make: Any) -> Any:
         return make()
     except CheckpointExists as error:
         raise Mistake(
-            f"{error.args[0].split(':')[0]}; go on from it with 'mmes resume' or --resume auto, "
-            "choose "
-            "another name, or delete it",
+            f"{error.args[0].rpartition(': ')[0]}; go on from it with 'mmes resume' or "
+            "--resume auto, choose another name, or delete it",
             CHECKPOINT_UNUSABLE,
         ) from error
     except CheckpointError as error:

@@ -12,7 +12,7 @@ from mmes.cli.status import Mistake
 from mmes.problems import Problem
 from mmes.randomness import fresh_seed
 from mmes.restarts import uniform_start
-from mmes.start import size_of_box
+from mmes.start import checked_bounds, size_of_box
 
 
 def where_to_start(
@@ -86,9 +86,15 @@ def _seed_so_far(arguments: Any) -> int | None:
 
 
 def _bounds(text: str) -> tuple[Any, Any]:
-    found = vector(text, "--bounds")
-    if np.ndim(found) >= 1 and np.shape(found)[0] == 2:
+    found = np.asarray(vector(text, "--bounds"))
+    if found.shape == (2,):
         return found[0], found[1]
-    if np.ndim(found) == 2 and np.shape(found)[1] == 2:
-        return found[:, 0], found[:, 1]
-    raise Mistake(f"--bounds must be LOW,HIGH or a file with two rows or columns, not {text!r}")
+    if found.ndim != 2 or 2 not in found.shape:
+        raise Mistake(f"--bounds must be LOW,HIGH or a file with two rows or columns, not {text!r}")
+    sides: Any = tuple(found if len(found) == 2 else found.T)
+    if found.shape == (2, 2):
+        # Rows or columns? `checked_bounds` decides, as it does for `minimize`.
+        sides = tuple(map(tuple, found.tolist()))
+    box = checked_bounds(sides, None)
+    assert box is not None
+    return box

@@ -23,7 +23,7 @@ from mmes.experiments.standings import standings
 from mmes.experiments.store import Store, TrialResult
 from mmes.loading import is_location
 from mmes.problems.suite import CHECKPOINTS, TREATMENT
-from mmes.strategies import get_strategy
+from mmes.strategies import get_strategy, is_auto
 
 SUITES = {
     "lsgo2010": tuple(f"f{number}" for number in range(1, 21)),
@@ -125,6 +125,11 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     Algorithms that search a box only have no notion of a restart from outside; evolution strategies
     start again with twice the population when the best value stagnates.
     """
+    if is_auto(name):
+        raise PlanError(
+            "'auto' chooses by the number of variables and does not compete: name a strategy, such "
+            "as 'adaptive'"
+        )
     made = get_strategy(name)
     given = dict(options)
     label = str(given.pop("label", ""))

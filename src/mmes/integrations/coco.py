@@ -20,6 +20,7 @@ from mmes.integrations.missing import missing
 from mmes.minimize import minimize
 from mmes.randomness import child_seed
 from mmes.start import SIGMA_SHARE_OF_BOX
+from mmes.strategies import get_strategy, is_auto
 
 try:
     import cocoex
@@ -132,6 +133,9 @@ def run_experiment(experiment: Experiment, out: str | os.PathLike[str]) -> Path:
 
 def _work(experiment: Experiment) -> str:
     """Run all problems in the current folder; return where COCO wrote."""
+    boxed = experiment.suite == "bbob-boxed"
+    _refuse_missing(experiment)
+    _refuse_boxless(experiment, boxed)
     suite = cocoex.Suite(experiment.suite, "", experiment.selection)
     observer = cocoex.Observer(
         experiment.suite,
@@ -142,7 +146,6 @@ def _work(experiment: Experiment) -> str:
     for problem in _problems(suite, part, parts):
         _refuse_unsuited(problem, experiment.suite)
         problem.observe_with(observer)
-        boxed = experiment.suite == "bbob-boxed"
         chosen: dict[str, Any] = (
             {} if experiment.strategy is None else {"strategy": experiment.strategy}
         )
@@ -171,6 +174,37 @@ def _problems(suite: Any, part: int, parts: int) -> Iterator[Any]:
         yield suite.get_problem(index)
 
 
+def _refuse_missing(experiment: Experiment) -> None:
+    # COCO runs all of a suite where nothing of a selection is in it. Along one axis of the suite,
+    # since to make all of it takes seconds.
+    def along(**chosen: int) -> Any:
+        words = " ".join(f"{word}: {number}" for word, number in chosen.items())
+        return cocoex.Suite(experiment.suite, "", words)
+
+    dimensions = list(along(function_indices=1, instance_indices=1).dimensions)
+    functions = len(along(dimensions=dimensions[0], instance_indices=1))
+    instances = len(along(dimensions=dimensions[0], function_indices=1))
+    for word, asked, held, shown in (
+        ("dimensions", experiment.dimensions, dimensions, ", ".join(map(str, dimensions))),
+        ("functions", experiment.functions, range(1, functions + 1), f"1 to {functions}"),
+        ("instances", experiment.instances, range(1, instances + 1), f"1 to {instances}"),
+    ):
+        missing = ", ".join(str(number) for number in asked if number not in held)
+        if missing:
+            raise ValueError(
+                f"{word} of the suite {experiment.suite} must be among {shown}, not {missing}"
+            )
+
+
+def _refuse_boxless(experiment: Experiment, boxed: bool) -> None:
+    name = experiment.strategy
+    if name is not None and not boxed and not is_auto(name) and get_strategy(name).needs_box:
+        raise ValueError(
+            f"the strategy {name!r} searches a box, and the problems of the suite "
+            f"{experiment.suite} have none; those of bbob-boxed do"
+        )
+
+
 def _refuse_unsuited(problem: Any, suite: str) -> None:
     for count, what in (
         (problem.number_of_objectives - 1, "several objectives"),
@@ -191,8 +225,7 @@ def _child(arguments: Sequence[str]) -> int:
     try:
         print("\n" + _work(Experiment(**wanted)))
     except (ValueError, TypeError, cocoex.exceptions.NoSuchSuiteException) as error:
-        what = "this part of the suite is empty" if "Unknown benchmark" in str(error) else error
-        print(f"\n{what}")
+        print(f"\n{error}")
         return 1
     return 0
 

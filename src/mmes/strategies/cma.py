@@ -137,6 +137,11 @@ class CMASearch(Recorded[State]):
         candidates = value_or(options["population_size"], default_population_size(n))
         matrices = _MATRICES[options["factor"]]
         needed = 8 * n * (matrices * n + 2 * candidates + 10)
+        if needed - 16 * n * candidates <= available < needed:
+            raise MemoryError(
+                f"CMA-ES needs {in_words(needed)} for n = {n} with a population of {candidates}, "
+                f"but {in_words(available)} are usable: the population is too large"
+            )
         if needed > available:
             fitting = math.isqrt(available // (8 * matrices))
             raise MemoryError(
