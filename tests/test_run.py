@@ -190,3 +190,14 @@ assert not {"asyncio", "ssl", "mmes.replicas"} & set(sys.modules), sorted(sys.mo
 mmes.replicas.Ray
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_generations_end_unlimited_restarts() -> None:
+    """Failed before: max_generations was not counted among what ends a run."""
+    result = mmes.minimize(
+        sphere, X0, 0.5, seed=1, restarts="unlimited", max_generations=400, strategy="mmes"
+    )
+    assert result.reason is StopReason.MAX_GENERATIONS
+    assert result.nit == 400
+    with pytest.raises(ValueError, match="max_evaluations, max_generations or time_limit"):
+        settings(restarts="unlimited")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmes.restarts import start_point, uniform_start
-from mmes.start import Start, checked_start, size_of_box
+from mmes.start import Start, checked_sigma, checked_start, size_of_box
 
 
 def test_the_first_step_is_a_share_of_each_width() -> None:
@@ -47,3 +47,18 @@ def test_restarts_around_x0_use_the_scale() -> None:
     point = start_point(place, 3, 1)
     assert 0.9 < point[:1000].std() < 1.1
     assert 90 < point[1000:].std() < 110
+
+
+@pytest.mark.parametrize("bounds", [[], ([], []), np.empty((0, 2))])
+@pytest.mark.parametrize("x0", [None, [1.0, 2.0]])
+def test_empty_bounds_are_called_empty(bounds, x0) -> None:
+    """Failed before: "sigma0 is needed: the box has no width to take it from"."""
+    with pytest.raises(ValueError, match="bounds are empty"):
+        checked_start(x0, None, bounds, None)
+
+
+def test_scale_is_advised_where_several_numbers_are_given() -> None:
+    for sigma0, advised in (([1.0, 2.0], True), (np.ones(2), True), ("1", False), (None, False)):
+        with pytest.raises(TypeError, match="sigma0 must be a finite number > 0") as caught:
+            checked_sigma(sigma0)
+        assert ("scale=" in str(caught.value)) == advised

@@ -139,9 +139,11 @@ RUN_OPTIONS = LIMITS + EVALUATION + CHECKPOINTS
 
 def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:
     """Raise ValueError where options that are right by themselves contradict each other."""
-    endless = all(limits[name] is None for name in ("target", "max_evaluations", "time_limit"))
-    if limits["restarts"] == "unlimited" and endless:
-        raise ValueError("restarts='unlimited' needs a target, max_evaluations or time_limit")
+    ends = ("target", "max_evaluations", "max_generations", "time_limit")
+    if limits["restarts"] == "unlimited" and all(limits[name] is None for name in ends):
+        raise ValueError(
+            "restarts='unlimited' needs a target, max_evaluations, max_generations or time_limit"
+        )
     budget, again = limits["max_evaluations"], limits["reevaluations"] or 0
     if budget is not None and 2 * again >= budget:
         raise ValueError(

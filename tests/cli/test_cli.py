@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import mmes
 from mmes import checkpoint
 from mmes.cli import main
 from mmes.cli.arguments import add_options
-from mmes.cli.doctor import EXTRAS
+from mmes.cli.doctor import EXTRAS, _estimate
 from mmes.run_options import RUN_OPTIONS
 from mmes.testing import hostile
 
@@ -195,6 +196,20 @@ def test_the_doctor_finds_all_well(command):
     assert "All is well." in out
 
 
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (50, r"n = 50: .* for active-cma with 15 candidates$"),
+        (10**3, "for adaptive with 24 candidates and an archive of 64 directions$"),
+        (10**15, r"n = 1,000,000,000,000,000: 2\.3\S+ TiB .*; it does not fit into this machine$"),
+    ],
+)
+def test_the_doctor_estimates_for_the_strategy_of_that_size(capsys, n, words):
+    """Failed before: of MMES, and with a warning that 4.194e+06 TiB were usable."""
+    _estimate(n, 8 * 2**30)
+    assert re.search(words, capsys.readouterr().out)
+
+
 def test_the_doctor_knows_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all", "dev", "docs"}
@@ -253,12 +268,13 @@ def test_an_objective_that_never_gives_a_value_has_its_exit_code(command):
     assert "No candidate of ten generations" in out
 
 
-def test_an_existing_checkpoint_is_not_overwritten(command):
-    words = ("run", "model.py:loss", *START, "--checkpoint", "run.mmes", "--max-evaluations", 40)
+@pytest.mark.parametrize("name", ["run.mmes", "of: 10:30.mmes"])
+def test_an_existing_checkpoint_is_not_overwritten(command, name):
+    words = ("run", "model.py:loss", *START, "--checkpoint", name, "--max-evaluations", 40)
     assert command(*words)[0] == 0
     status, _, err = command(*words)
     assert status == 4
-    assert "go on from it with 'mmes resume' or --resume auto" in err
+    assert f"{name} already; go on from it with 'mmes resume' or --resume auto" in err
 
 
 def test_a_checkpoint_cannot_choose_which_code_runs(command, folder):

@@ -28,6 +28,9 @@ MISTAKES = [
     ("run sphere --workers two", 2, "workers must be a number of processes >= 1"),
     ("run sphere --strategy annealing", 2, "no strategy 'annealing'"),
     ("run sphere --x0 no.npy", 2, "--x0: there is no file no.npy"),
+    ("run sphere --dim 2 --x0 1,,2", 2, "--x0: an entry between commas is empty in '1,,2'"),
+    ("run sphere --sigma0 abc", 2, "sigma0 must be a finite number > 0, not 'abc' (a str)\n"),
+    ("run sphere --strategy", 2, "('mmes run --help' lists what there is)"),
     ("run sphere --x0 words", 2, "--x0 must be a number"),
     ("run sphere --x0 words.txt", 2, "does not hold numbers"),
     ("run sphere --dim 5 --x0 1,2", 2, "--x0 has 2 entries, but there are 5 variables"),
@@ -56,6 +59,7 @@ MISTAKES = [
     ("resume not.mmes", 4, "not.mmes is corrupt, or no checkpoint at all"),
     ("problems spher", 2, "did you mean"),
     ("doctor --dim x", 2, "--dim must be an integer"),
+    (f"doctor --dim {10**400}", 2, "--dim must be an integer >= 1 and at most 1e+18"),
 ]
 
 

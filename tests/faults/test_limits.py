@@ -44,6 +44,14 @@ def test_row20_the_archive_gives_way_with_a_warning(monkeypatch):
         mmes.MMES(np.zeros(50_000), 1.0, archive_size=448)
 
 
+def test_row20_what_is_too_large_is_named():
+    """Failed before: a huge population was told that the matrices were too large."""
+    with pytest.raises(MemoryError, match=r"with a population of 1000000000000, .* too large"):
+        mmes.minimize(hostile.sphere, [1.0, 2.0], 1, population_size=10**12)
+    with pytest.raises(MemoryError, match="CMA-ES keeps n x n matrices"):
+        mmes.strategies.CMAES(np.zeros(10**6), 1.0)
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
 def test_row20_the_estimate_is_the_peak(script):
     process = script(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from mmes.cores import usable_cores
 from mmes.errors import ReducedArchiveWarning
 from mmes.kernels import native_problem
 from mmes.replicas import digests
+from mmes.strategies import automatic
 from mmes.strategies.mmes.parameters import default_archive_size
 from mmes.strategies.recombination import default_population_size
 from mmes.testing.hostile import sphere
@@ -47,6 +49,10 @@ EXTRAS = {
 
 # Vectors alone, whose bits no processor changes; the default for so few variables has matrices.
 _FOLLOWED: dict[str, Any] = {"strategy": "mmes"}
+# Bytes: what is estimated must not be compared with a machine.
+_UNLIMITED = sys.maxsize**4
+# So that its square root is a float.
+_MOST_VARIABLES = 10**18
 _BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -58,8 +64,8 @@ def doctor(argv: list[str]) -> int:
     )
     parser.add_argument("--dim", type=number, metavar="N", help="estimate memory for N variables")
     n = parser.parsed(argv).dim
-    if n is not None and (not isinstance(n, int) or n < 1):
-        raise Mistake(f"--dim must be an integer >= 1, not {n!r}")
+    if n is not None and (not isinstance(n, int) or not 1 <= n <= _MOST_VARIABLES):
+        raise Mistake(f"--dim must be an integer >= 1 and at most {_MOST_VARIABLES:g}, not {n!r}")
     _describe()
     healthy = _check()
     _fingerprint()
@@ -178,12 +184,15 @@ def _fingerprint() -> None:
 
 
 def _estimate(n: int, usable: int) -> None:
-    search = mmes.MMES.search_type
+    strategy, _ = automatic(n)  # what a run without --strategy takes
+    search = strategy.search_type
     options = {option.name: option.default for option in search.options}
-    _, needed = search.planned(n, options, 2**62)
+    _, needed = search.planned(n, options, _UNLIMITED)
+    archive = "archive_size" in options
     text = (
-        f"  n = {n:,}: {memory.in_words(needed)} for {default_population_size(n)} candidates "
-        f"and an archive of {default_archive_size(n):,} directions"
+        f"  n = {n:,}: {memory.in_words(needed)} for {strategy.name} with "
+        f"{default_population_size(n)} candidates"
+        + (f" and an archive of {default_archive_size(n):,} directions" if archive else "")
     )
     if needed > usable:
         try:
