@@ -43,8 +43,8 @@ def notes():
 @pytest.fixture
 def mine(command, folder):
     """Leave a checkpoint of a run by a strategy of the user's own."""
-    (folder / "mine.py").write_text(MINE)
-    words = ("run", "model.py:loss", *START, "--strategy", "mine.py:Mine")
+    (folder / "searcher.py").write_text(MINE)
+    words = ("run", "model.py:loss", *START, "--strategy", "searcher.py:Mine")
     assert command(*words, "--max-evaluations", 300, "--out", "whole")[0] == 0
     limited = (*words, "--max-evaluations", 100, "--out", "part", "--checkpoint", "run.mmes")
     assert command(*limited)[0] == 0
@@ -52,26 +52,26 @@ def mine(command, folder):
 
 def test_a_strategy_of_your_own_is_named_again(command, mine):
     """Failed before: there was no flag for it, and the parts did "not fit together"."""
-    assert notes()["strategy"] == "mine.py:Mine"
+    assert notes()["strategy"] == "searcher.py:Mine"
     status, _, err = command("resume", "run.mmes")
     assert status == 2
-    assert "mmes resume run.mmes model.py:loss --strategy mine.py:Mine" in err
+    assert "mmes resume run.mmes model.py:loss --strategy searcher.py:Mine" in err
     status, _, err = command("resume", "run.mmes", "model.py:loss")
     assert status == 2
     assert "name your strategy 'mine' again" in err
-    assert "mmes resume run.mmes model.py:loss --strategy mine.py:Mine" in err
-    given = ("resume", "run.mmes", "model.py:loss", "--strategy", "mine.py:Mine", "--quiet")
+    assert "mmes resume run.mmes model.py:loss --strategy searcher.py:Mine" in err
+    given = ("resume", "run.mmes", "model.py:loss", "--strategy", "searcher.py:Mine", "--quiet")
     status, _, err = command(*given, "--max-evaluations", 300, "--out", "part")
     assert status == 0, err
     assert np.array_equal(np.load("whole/x.npy"), np.load("part/x.npy"))
-    assert notes()["strategy"] == "mine.py:Mine"
+    assert notes()["strategy"] == "searcher.py:Mine"
 
 
 def test_the_strategy_is_part_of_the_command_to_go_on(command, mine):
-    given = ("resume", "run.mmes", "model.py:divides", "--strategy", "mine.py:Mine", "--quiet")
+    given = ("resume", "run.mmes", "model.py:divides", "--strategy", "searcher.py:Mine", "--quiet")
     status, _, err = command(*given, "--max-evaluations", 300)
     assert status == 3
-    assert "to go on: mmes resume run.mmes model.py:divides --strategy mine.py:Mine\n" in err
+    assert "to go on: mmes resume run.mmes model.py:divides --strategy searcher.py:Mine\n" in err
 
 
 def test_a_strategy_without_a_note_is_asked_for(command, mine):
