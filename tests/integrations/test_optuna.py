@@ -20,6 +20,7 @@ from optuna.distributions import (  # noqa: E402
 )
 
 from mmes.integrations.optuna import MMESSampler, _axis  # noqa: E402
+from mmes.manifolds import Sphere  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 N = 6
@@ -280,6 +281,11 @@ def test_a_study_of_another_sampler_is_refused() -> None:
         study.optimize(objective, n_trials=1)
 
 
+@pytest.mark.parametrize("name", ["AUTO", " Auto "])
+def test_auto_is_auto_in_any_case(name: str) -> None:
+    assert made(strategy=name)._strategy is made(strategy="auto")._strategy
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="'colour' must have a float or an integer"):
         made({"colour": CategoricalDistribution(["red"])})
@@ -291,6 +297,10 @@ def test_what_is_refused() -> None:
         made(x0={"x0": 9})
     with pytest.raises(TypeError, match="colour"):
         made(colour="red")
+    with pytest.raises(TypeError, match="MMESSampler takes no option bounds: the ranges of"):
+        made(bounds=(0, 1))
+    with pytest.raises(TypeError, match="MMESSampler takes no option manifold"):
+        made(manifold=Sphere(N))
     study = optuna.create_study(sampler=made(), directions=["minimize", "minimize"])
     with pytest.raises(ValueError, match="multi-objective"):
         study.optimize(lambda trial: (objective(trial), 0.0), n_trials=1)

@@ -312,6 +312,17 @@ def test_a_buffer_that_the_forward_pass_changes_is_restored() -> None:
         assert unchanged(model, before)
 
 
+def test_a_function_is_no_module() -> None:
+    with pytest.raises(TypeError, match=r"module must be a torch\.nn\.Module, not <function loss"):
+        minimize_module(loss, net(), 0.1)
+
+
+@pytest.mark.parametrize("own", [{"vectorized": True}, {"x0": [1.0]}, {"fun": loss}])
+def test_options_that_it_sets_itself_are_refused(own: Any) -> None:
+    with pytest.raises(TypeError, match=f"minimize_module takes no option {next(iter(own))}: the "):
+        minimize_module(net(), loss, 0.1, **own)
+
+
 def test_nothing_to_minimise() -> None:
     with pytest.raises(ValueError, match="nothing to minimise"):
         FlatParameters(nn.Tanh())

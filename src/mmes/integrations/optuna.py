@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.integrations.missing import missing
+from mmes.integrations.own_options import refuse_own_options
 from mmes.randomness import fresh_seed
 from mmes.start import SIGMA_SHARE_OF_BOX
-from mmes.strategies import AnyStrategy, get_strategy
-from mmes.strategies.registry import automatic
+from mmes.strategies import AnyStrategy, automatic, get_strategy, is_auto
 
 try:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -43,6 +43,10 @@ __all__ = ["MMESSampler"]
 
 _PLACE = "mmes:place"  # of a trial: [generation, row]
 _SETTING = "mmes:sampler"  # of a study: what every sampler of it must agree on
+_OWN_OPTIONS = {
+    "bounds": "the ranges of search_space are the bounds",
+    "manifold": "it searches the ranges of search_space",
+}
 
 
 class MMESSampler(BaseSampler):
@@ -93,6 +97,7 @@ class MMESSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         **options: Any,
     ):
+        refuse_own_options(options, "MMESSampler", _OWN_OPTIONS)
         self._axes = {name: _axis(name, kind) for name, kind in search_space.items()}
         self._searched = [name for name, axis in self._axes.items() if not axis.kind.single()]
         if not self._searched:
@@ -102,7 +107,7 @@ class MMESSampler(BaseSampler):
             raise ValueError(f"x0 names parameters that are not in search_space: {sorted(unknown)}")
         self._seed = seed
         self._strategy = (
-            automatic(len(self._searched))[0] if strategy == "auto" else get_strategy(strategy)
+            automatic(len(self._searched))[0] if is_auto(strategy) else get_strategy(strategy)
         )
         self._start = np.array(
             [self._axes[name].unit((x0 or {}).get(name)) for name in self._searched]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mmes import memory
 from mmes.errors import MMESWarning, warn_user
 from mmes.integrations.missing import missing
+from mmes.integrations.own_options import refuse_own_options
 from mmes.integrations.precision import SmallSteps
 from mmes.minimize import minimize
 from mmes.result import Result
@@ -44,6 +45,11 @@ _NOT_FOR_VMAP = (
     "functorch transform",
     "must only return Tensors",
 )
+_OWN_OPTIONS = {
+    "fun": "the loss is the objective",
+    "x0": "the start is what the module holds",
+    "vectorized": "the module is given all candidates of a generation at once",
+}
 _SHARE_FOR_BATCH = 0.25
 _COPIES = 4  # of a candidate: as it comes, on the device, and two for what the forward pass makes
 
@@ -71,6 +77,8 @@ class FlatParameters:
     """
 
     def __init__(self, module: torch.nn.Module):
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(f"module must be a torch.nn.Module, not {module!r}")
         self.module = module
         trainable = {name: p for name, p in module.named_parameters() if p.requires_grad}
         if not trainable:
@@ -353,6 +361,7 @@ def minimize_module(
         As of `mmes.minimize`; `x` is the vector of the parameters, a tensor where the module is on
         a GPU: there the search takes place on it too.
     """
+    refuse_own_options(options, "minimize_module", _OWN_OPTIONS)
     flat = FlatParameters(module)
     place = flat._parameters[0].device if device is None else torch.device(device)
     if place.type == "cuda" and not options.keys() & {"device", "workers", "kernel"}:
