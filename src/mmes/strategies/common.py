@@ -38,7 +38,7 @@ def mirrored_option(default: bool) -> Option:
 
 
 def damping_option(text: str = "Damping of the mutation strength") -> Option:
-    """Return the option of the damping; its default is 1 everywhere, since a restart doubles it."""
+    """Return the option of the damping, a factor with the default 1, which a restart doubles."""
     return Option(
         "damping",
         float,

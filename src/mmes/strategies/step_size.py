@@ -5,8 +5,9 @@ A rule is a frozen record of settings. What it carries from generation to genera
 mutation strength sigma.
 
 In the formulas f_(1) <= .. <= f_(lambda) are the sorted values of this generation, F_(k) those of
-the one before, w_k the recombination weights, and s the smoothed statistic. Ties between
-generations count as no success, so that sigma shrinks on a plateau.
+the one before, w_k the recombination weights, and s the smoothed statistic. A tie between
+generations is no success to the rules by ranks (PSR, RSR, GSR), and half of one to the paired test.
+Where ties decide within a generation, on a plateau, no rule does: the shell lets sigma grow.
 """
 
 from __future__ import annotations

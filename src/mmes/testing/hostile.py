@@ -119,14 +119,6 @@ class Interrupts(Troubled):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-class FailsWithNaN(Troubled):
-    """Returns NaN."""
-
-    def trouble(self, x: Vector) -> Any:
-        """Return NaN."""
-        return np.nan
-
-
 class Dies(Troubled):
     """Kills its own process without a word, as the kernel does when memory runs out."""
 
