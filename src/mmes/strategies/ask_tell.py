@@ -19,20 +19,12 @@ from mmes.options import Option, validated
 from mmes.restarts import grown_options
 from mmes.start import checked_sigma, started_from
 from mmes.stopping import StopReason
-from mmes.strategies.beginning import (
-    COUNTS,
-    Beginning,
-    apart,
-    arguments_of,
-    check_sizes,
-    planned_search,
-    widest_sigma,
-)
+from mmes.strategies.beginning import Beginning, apart, planned_search, widest_sigma
 from mmes.strategies.candidates import Candidates, as_candidate
 from mmes.strategies.ends import Ends
 from mmes.strategies.protocol import Search, Vector
 from mmes.strategies.recombination import rank
-from mmes.strategies.record import checked_scalar
+from mmes.strategies.saved import restored, state_of
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
@@ -340,24 +332,7 @@ class AskTell:
         copy : bool
             Whether the arrays are copied; without, they change with the next `tell`.
         """
-        arrays = {f"search/{name}": array for name, array in self._search.arrays().items()}
-        arrays["best_x"] = self.kernel.to_host(self._best_x)
-        if self.box is not None:
-            arrays |= self.box.arrays()
-        arrays |= self._ends.arrays()
-        return {
-            "strategy": self.name,
-            "manifold": None if self.manifold is None else self.manifold.description(),
-            "options": dict(self.options),
-            "sigma0": self.sigma0,
-            "generation": self.generation,
-            "evaluations": self.evaluations,
-            "failed_evaluations": self.failed_evaluations,
-            **self._ends.entries(),
-            "best_value": self._best_value,
-            "search": self._search.scalars(),
-            "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
-        }
+        return state_of(self, copy)
 
     @classmethod
     def from_state(
@@ -373,30 +348,7 @@ class AskTell:
         Kernel, threads and device may differ from those of the run that the state was taken from;
         on another kind of device it goes on as there but for rounding.
         """
-        if state["strategy"] != cls.name:
-            raise ValueError(
-                f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
-            )
-        check_sizes(cls.search_type, state)
-        arrays = state["arrays"]
-        made = cls(**arguments_of(state, {"kernel": kernel, "threads": threads, "device": device}))
-        if made.box is not None:
-            made.box = type(made.box).from_arrays(arrays)
-            made._candidates.apart = apart(made.box)
-        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
-        told = any(a.size for name, a in inner.items() if name.endswith("previous"))
-        if told and made._search.needs_start_value:
-            made._search.start(0.0)  # makes room for the values that are restored
-        made._search.restore(state["search"], inner)
-        # As it was told: the constructor checks it, but brings a point of a manifold closer to it.
-        made._best_x = as_candidate(made.kernel, arrays["best_x"].ravel(), made._n, None)
-        for name in COUNTS:
-            setattr(made, name, checked_scalar(name, state[name], 0))
-        made._best_value = float(state["best_value"])
-        if math.isnan(made._best_value):
-            raise ValueError("best_value must be a number, not nan")
-        made._ends.restore(made.generation, state)
-        return made
+        return restored(cls, state, {"kernel": kernel, "threads": threads, "device": device})
 
     def __repr__(self) -> str:
         return (

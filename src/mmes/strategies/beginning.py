@@ -9,9 +9,8 @@ import numpy as np
 
 from mmes import memory
 from mmes.boxes import BOXES, Box, Start
-from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.kernels import Kernel, kernel_for
-from mmes.manifolds import Manifold, manifold_from
+from mmes.manifolds import Manifold
 from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
 from mmes.randomness import fresh_seed
 from mmes.start import (
@@ -26,9 +25,7 @@ from mmes.start import (
 )
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import default_population_size
-from mmes.strategies.record import LARGEST_COUNT, checked_scalar
 
-COUNTS = ("generation", "evaluations", "failed_evaluations")
 # On a plateau the mutation strength does not grow beyond so many sigma0.
 PLATEAU_LIMIT = 1e4
 
@@ -123,25 +120,6 @@ def check_declared(strategy: Any) -> None:
         )
 
 
-def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an optimizer that can take over a state.
-
-    `here` holds kernel, threads and device of this machine.
-    """
-    arrays = state["arrays"]
-    bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
-    # States of version 0.1.0 have no word for it.
-    handling = {} if bounds is None else {"bounds_handling": "clip"}
-    options = handling | with_new_names(state["options"]) | here
-    if here["device"] is None:
-        options = {name: value for name, value in options.items() if name not in DEVICE_OPTIONS}
-    manifold = None if state.get("manifold") is None else manifold_from(state["manifold"])
-    # The best point is a point of the space and of the box; the mean need not be.
-    start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
-    given = {"x0": start, "sigma0": state["sigma0"], "bounds": bounds, "manifold": manifold}
-    return given | options
-
-
 def apart(box: Box | None) -> Box | None:
     """Return a box of which the search knows nothing; None for others."""
     return box if box is not None and box.apart else None
@@ -186,21 +164,3 @@ def widest_sigma(box: Box | None, sigma0: float) -> float:
     width = box.upper - box.lower
     finite = width[np.isfinite(width)]
     return min(widest, float(finite.max())) if finite.size else widest
-
-
-def check_sizes(search_type: type[Search], state: dict[str, Any]) -> None:
-    """Refuse sizes that the rest of a state does not bear out, before memory is taken for them.
-
-    Candidates per generation show in the number of evaluations, stored directions in arrays.
-    """
-    generation, evaluations, _ = (checked_scalar(name, state[name], 0) for name in COUNTS)
-    shown = max((max(a.shape, default=0) for a in state["arrays"].values()), default=0)
-    for option in search_type.options:
-        value, most = state["options"].get(option.name), shown
-        if option.name == "population_size":
-            # A search that has just grown asks for twice what it was told in a generation.
-            most = 2 * evaluations if generation else LARGEST_COUNT
-        elif option.name not in ("archive_size", "directions"):
-            continue
-        if isinstance(value, int) and value > most:
-            raise ValueError(f"{option.name} is {value}, but the arrays are those of {most}")

@@ -1,0 +1,132 @@
+"""Why a search ends: target, budget, values that stand still."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes.stopping import Standstill, StopReason
+
+N = 8
+
+
+def sphere(x: np.ndarray) -> float:
+    return float(x @ x)
+
+
+def make(**options) -> mmes.MMES:
+    return mmes.MMES(np.ones(N), 0.5, seed=1, **options)
+
+
+def test_stop_reports_target_and_budget() -> None:
+    es = make()
+    assert es.stop(max_evaluations=es.population_size) is StopReason.MAX_EVALUATIONS
+    assert es.stop(max_evaluations=es.population_size + 1) is None
+    es.tell([sphere(x) for x in es.ask()])
+    assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
+
+
+def test_a_long_window_is_not_looked_through_in_every_generation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The values of the generations move, so that the best one alone does not end the run."""
+    rule, looks = Standstill(window=10_000, tolerance=1e-9), []
+    monkeypatch.setattr(rule, "_generations_move", lambda tolerance: looks.append(1) or True)
+    for generation in range(30_000):
+        rule.observe(generation, 1.0, float(generation), float(generation))
+        assert not rule.stagnated
+    assert 1000 <= len(looks) <= 3000
+
+
+def stagnated(values: list[float], generation_bests: list[float] | None = None) -> bool:
+    """Return the verdict of the rule, of one that saw it all and of one restored in between."""
+    verdicts = []
+    for restored_at in (None, len(values) // 2):
+        rule = Standstill(window=10, tolerance=1e-8)
+        for generation, value in enumerate(values):
+            seen = value if generation_bests is None else generation_bests[generation]
+            rule.observe(generation, value, seen, seen + 1)
+            if generation == restored_at:
+                twin = Standstill(window=10, tolerance=1e-8)
+                twin.restore(generation, rule.arrays())
+                rule = twin
+        verdicts.append(rule.stagnated)
+    assert verdicts[0] == verdicts[1]
+    return verdicts[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0] * 12, True),
+        ([0.0] * 12, True),
+        ([1.0] * 9, False),
+        ([1.0 - 1e-3 * g for g in range(12)], False),
+        ([1.0 - 1e-9 * g for g in range(12)], True),
+        ([-1.0 - 1e-9 * g for g in range(12)], True),
+        ([10.0 ** (-g) for g in range(12)], False),
+    ],
+)
+def test_stagnation_rule(values: list[float], expected: bool) -> None:
+    """b_old - b < tolerance * window * |b| over the window, or no change at all."""
+    assert stagnated(values) is expected
+
+
+def watch(values: list[float], spread: float = 0.0, window: int = 10, ftol: float = 0.0):
+    """Return a watch that saw generations with these best values, restored half-way."""
+    rule, best = Standstill(window, ftol), math.inf
+    for generation, value in enumerate(values):
+        best = min(best, value)
+        rule.observe(generation, best, value, value + spread)
+        if generation == len(values) // 2:
+            twin = Standstill(window, ftol)
+            twin.restore(generation, rule.arrays())
+            rule = twin
+    return rule
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1e-6, 0.0), (1e6, 0.0), (1.0, 1e3), (1.0, -1e3)])
+def test_the_tests_on_values_do_not_depend_on_shift_and_scale_of_f(a: float, b: float) -> None:
+    rng = np.random.default_rng(5)
+    noise = rng.standard_normal(100)
+
+    def f(values) -> list[float]:
+        return [a * float(v) + b for v in values]
+
+    falling, rising = np.linspace(3, 2, 100), np.linspace(2, 3, 100)
+    assert not watch(f(falling + 0.01 * noise), a).stagnated
+    assert watch(f(rising + 0.01 * noise), a).stagnated
+    assert watch(f(np.full(100, 2.0)), a).stagnated
+    assert not watch(f(np.full(99, 2.0)), a).stagnated  # the long window is not full
+    assert watch(f(np.full(12, 2.0))).converged
+    assert watch(f(np.full(12, 2.0))).flat
+    assert not watch(f(np.full(9, 2.0))).converged
+    assert not watch(f(np.full(12, 2.0)), a * 1e-3).converged
+    assert not watch(f([5.0] + [2.0] * 12)).flat
+    assert watch(f([5.0] + [2.0] * 12)).converged
+
+
+def test_rounding_and_ftol_count_as_the_same_value() -> None:
+    values = [1.0 + 2e-16 * (g % 3) for g in range(20)]
+    assert watch(values).converged
+    assert not watch([1.0 + 1e-9 * (g % 3) for g in range(20)]).converged
+    assert watch([1.0 + 1e-9 * (g % 3) for g in range(20)], 1e-9, ftol=1e-8).converged
+    assert not watch([math.inf] * 20).stagnated
+
+
+def test_the_medians_see_through_a_few_lucky_generations() -> None:
+    values = [10.0 - 0.01 * g for g in range(100)]
+    values[3] = values[8] = -50.0
+    assert not watch(values, 1.0).stagnated
+
+
+def test_a_lucky_start_is_no_stagnation() -> None:
+    best = [1.0] * 30
+    assert not stagnated(best, [100.0 * 0.97**g for g in range(30)])
+    assert not stagnated(best, [100.0 * 1.03**g for g in range(30)])
+    assert stagnated(best, [100.0] * 30)
+    assert stagnated(best, [100.0 * (1 - 1e-5) ** g for g in range(30)])
+    assert stagnated(best, [math.inf] * 30)
