@@ -85,7 +85,7 @@ def test_the_page_on_what_is_your_own_works_from_the_command_line(tmp_path: Path
     commands = [
         shlex.split(line, comments=True) for line in re.findall(r"^    (mmes .*)$", words, re.M)
     ]
-    assert [command[1] for command in commands] == ["run", "bench", "run"]
+    assert [command[1] for command in commands] == ["run", "resume", "bench", "run"]
     for _, *arguments in commands:
         done = subprocess.run(
             [sys.executable, "-m", "mmes", *arguments],

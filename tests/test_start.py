@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mmes
 from mmes.restarts import start_point, uniform_start
 from mmes.start import Start, checked_sigma, checked_start, size_of_box
 
@@ -55,6 +56,15 @@ def test_empty_bounds_are_called_empty(bounds, x0) -> None:
     """Failed before: "sigma0 is needed: the box has no width to take it from"."""
     with pytest.raises(ValueError, match="bounds are empty"):
         checked_start(x0, None, bounds, None)
+
+
+@pytest.mark.parametrize("sigma0", [10**400, -(10**400)])
+def test_a_number_that_no_float_can_hold_is_refused_in_a_sentence(sigma0) -> None:
+    """Failed before: a bare OverflowError."""
+    with pytest.raises(ValueError, match="sigma0 must be a finite number > 0"):
+        checked_sigma(sigma0)
+    with pytest.raises(ValueError, match="target must be a finite number"):
+        mmes.minimize(lambda x: 0.0, [1.0], 1.0, target=sigma0)
 
 
 def test_scale_is_advised_where_several_numbers_are_given() -> None:

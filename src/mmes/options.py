@@ -113,7 +113,7 @@ class Option:
         if self.kind in (bool, str) or not is_real(value):
             advice = f"; {self.advice}" if self.advice else ""
             raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}{advice}")
-        number = float(value) if self.kind is float else _whole(value)
+        number = as_float(value) if self.kind is float else _whole(value)
         if number is None or not self._inside(number):
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
         return number
@@ -183,9 +183,17 @@ def is_real(value: Any) -> TypeGuard[float]:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
+def as_float(value: float) -> float:
+    """Return a real number as a float; infinity for one that no float can hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value > 0 or -1)
+
+
 def _whole(value: float) -> int | None:
     """Return the integer that a number equals (1e6 is how people write a budget), if it is one."""
-    if isinstance(value, numbers.Integral) or float(value).is_integer():
+    if isinstance(value, numbers.Integral) or as_float(value).is_integer():
         return int(value)
     return None
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmes.kernels import DEVICE_KERNELS
 from mmes.manifolds import Manifold
-from mmes.options import is_real
+from mmes.options import as_float, is_real
 from mmes.tensors import device_of, hosted
 
 Vector = NDArray[np.float64]
@@ -172,7 +172,7 @@ def checked_sigma(sigma0: Any) -> float:
         several = hasattr(sigma0, "__len__") and not isinstance(sigma0, str | bytes)
         hint = "; one size per variable goes into scale=" if several else ""
         raise TypeError(f"sigma0 must be a finite number > 0, not {sigma0!r} (a {kind}){hint}")
-    sigma = float(sigma0)
+    sigma = as_float(sigma0)
     if not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma0 must be a finite number > 0, not {sigma0!r}")
     if not SMALLEST_STEP <= sigma <= LARGEST:

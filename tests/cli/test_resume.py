@@ -85,6 +85,15 @@ def test_a_strategy_without_a_note_is_asked_for(command, mine):
         mmes.resume("run.mmes", lambda x: float(x @ x))
 
 
+def test_a_strategy_of_your_own_with_a_name_of_ours_is_asked_for_too(command, folder):
+    (folder / "namesake.py").write_text(MINE.replace('"mine"', '"mmes"'))
+    words = ("run", "model.py:loss", *START, "--strategy", "namesake.py:Mine", "--out", "o")
+    assert command(*words, "--max-evaluations", 100, "--checkpoint", "run.mmes")[0] == 0
+    status, _, err = command("resume", "run.mmes", "model.py:loss")
+    assert status == 2
+    assert "name your strategy 'mmes' again" in err
+
+
 def test_another_strategy_is_refused(command, mine):
     given = ("resume", "run.mmes", "model.py:loss", "--strategy", "mmes", "--quiet")
     status, _, err = command(*given, "--max-evaluations", 300)

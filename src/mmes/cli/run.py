@@ -247,7 +247,7 @@ def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str,
     if noted is None:
         raise Mistake(
             f"{file} was not written by 'mmes run', so the function must be named: "
-            f"mmes resume {file} file.py:function"
+            f"{_resume_command(file, 'file.py:function', None)}"
         )
     if is_location(noted):
         # A file that someone sent must not choose which code runs.
@@ -262,17 +262,18 @@ def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str,
 def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
     """Ask for the strategy of a checkpoint where it is none of ours."""
     name, notes = state.get("strategy"), state.get("notes")
+    noted = notes.get("strategy") if isinstance(notes, dict) else None
     if arguments.strategy is not None or not isinstance(name, str):
         return
-    try:
-        named_strategy(name)
-    except ValueError as error:
-        # As with the function: a file that someone sent must not choose which code runs.
-        noted = notes.get("strategy") if isinstance(notes, dict) else None
-        raise Mistake(
-            f"name your strategy {name!r} again, since a checkpoint holds no code: "
-            f"{_resume_command(arguments.file, target, noted or 'file.py:Class')}"
-        ) from error
+    if noted is None:  # else it is the user's, even if it has a name of ours
+        with contextlib.suppress(ValueError):
+            named_strategy(name)
+            return
+    # As with the function: a file that someone sent must not choose which code runs.
+    raise Mistake(
+        f"name your strategy {name!r} again, since a checkpoint holds no code: "
+        f"{_resume_command(arguments.file, target, noted or 'file.py:Class')}"
+    )
 
 
 def _resume_command(file: str, target: str, strategy: Any) -> str:
