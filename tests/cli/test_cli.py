@@ -188,12 +188,21 @@ def test_problems_are_listed_and_explained(command):
     assert "mmes run rosenbrock" in out
 
 
-def test_the_doctor_finds_all_well(command):
+def test_the_doctor_finds_all_well(command, monkeypatch):
+    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**50)
     status, out, _ = command("doctor", "--dim", "1e8")
     assert status == 0, out
     assert "FAILED" not in out
     assert "n = 100,000,000: " in out
-    assert "All is well." in out
+    assert out.endswith("\nAll is well.\n")
+
+
+def test_the_doctor_does_not_call_well_what_does_not_fit(command, monkeypatch):
+    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**32)
+    monkeypatch.setattr("mmes.cli.doctor._check", lambda: True)  # half a minute; see above
+    status, out, _ = command("doctor", "--dim", "1e15")
+    assert status == 0
+    assert out.endswith("1,000,000,000,000,000 variables do not fit into this machine.\n")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +215,7 @@ def test_the_doctor_finds_all_well(command):
 )
 def test_the_doctor_estimates_for_the_strategy_of_that_size(capsys, n, words):
     """Failed before: of MMES, and with a warning that 4.194e+06 TiB were usable."""
-    _estimate(n, 8 * 2**30)
+    assert _estimate(n, 8 * 2**30) == (n < 10**15)
     assert re.search(words, capsys.readouterr().out)
 
 

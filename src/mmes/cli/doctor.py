@@ -71,9 +71,13 @@ def doctor(argv: list[str]) -> int:
     _fingerprint()
     usable = int(memory.available_bytes() * memory.USABLE_SHARE)
     print(f"\nmemory: {memory.in_words(usable)} usable for a run")
-    for size in [n] if n is not None else [10**3, 10**5, 10**6, 10**7]:
-        _estimate(size, usable)
-    print("\nAll is well." if healthy else "\nSomething is wrong: see above.")
+    fits = [
+        _estimate(size, usable) for size in ([10**3, 10**5, 10**6, 10**7] if n is None else [n])
+    ]
+    verdict = "All is well." if healthy else "Something is wrong: see above."
+    if healthy and n is not None and not all(fits):
+        verdict = f"The installation is well, but {n:,} variables do not fit into this machine."
+    print(f"\n{verdict}")
     return OK if healthy else NOT_REACHED
 
 
@@ -183,7 +187,8 @@ def _fingerprint() -> None:
     print(f"  share of the time that replicas can be busy, lambda = {rows}: {', '.join(shares)}")
 
 
-def _estimate(n: int, usable: int) -> None:
+def _estimate(n: int, usable: int) -> bool:
+    """Print how much memory n variables need; return whether they fit."""
     strategy, _ = automatic(n)  # what a run without --strategy takes
     search = strategy.search_type
     options = {option.name: option.default for option in search.options}
@@ -194,6 +199,7 @@ def _estimate(n: int, usable: int) -> None:
         f"{default_population_size(n)} candidates"
         + (f" and an archive of {default_archive_size(n):,} directions" if archive else "")
     )
+    fits = True
     if needed > usable:
         try:
             with warnings.catch_warnings():
@@ -202,4 +208,6 @@ def _estimate(n: int, usable: int) -> None:
             text += f"; here reduced to {planned['archive_size']:,} ({memory.in_words(needed)})"
         except MemoryError:
             text += "; it does not fit into this machine"
+            fits = False
     print(text)
+    return fits
