@@ -20,7 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "decc-dg": {"population_size": 8, "group_generations": 30},
     "ccpso2": {"population_size": 6},
     "ma-sw-chains": {"population_size": 12, "local_evaluations": 20},
-    "mos": {"population_size": 12, "step_evaluations": 90},
+    "mos": {"configuration": "tuned", "population_size": 12, "step_evaluations": 90},
     "shade-ils": {"population_size": 10, "shade_evaluations": 45, "local_evaluations": 60},
 }
 
