@@ -155,5 +155,5 @@ def test_a_long_memory_of_sigma_fits_into_a_checkpoint(tmp_path):
     state, arrays = mmes.checkpoint.read(tmp_path / "long.mmes")
     resumed = mmes.Run.from_state(state | {"arrays": arrays}, lambda x: 0.0)
     assert resumed._state.noise.sigmas == watch.sigmas
-    old = watch.entries() | {"sigmas": [0.5, 0.25]}  # as a checkpoint of the last months has it
+    old = watch.entries() | {"sigmas": [0.5, 0.25]}  # as the checkpoints before have it
     assert NoiseWatch.restored(old, {}).sigmas == [0.5, 0.25]

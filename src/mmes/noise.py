@@ -210,7 +210,7 @@ class Again:
         often than not is worse than one that did not.
         """
         found = {name: _average(values) for name, values in self.values().items()}
-        name = "mean" if found["mean"] < found["x"] else "x"
+        name = "mean" if found["mean"][:2] < found["x"][:2] else "x"
         _, average, error = found[name]
         return name, average, error
 
