@@ -266,7 +266,7 @@ def test_a_state_on_a_smaller_machine_keeps_its_archive(tmp_path, monkeypatch):
     start = (np.ones(2000), 0.5)
     whole = mmes.minimize(hostile.sphere, *start, seed=1, max_evaluations=400)
     mmes.minimize(hostile.sphere, *start, seed=1, max_evaluations=200, checkpoint=path)
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 1_300_000)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 1_300_000)
     with pytest.raises(MemoryError, match="archive of m = 90"):
         mmes.resume(path, hostile.sphere, max_evaluations=400)
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.cores import usable_cores
+from mmes.base.cores import usable_cores
 from mmes.evaluate.choose import make_evaluator
 from mmes.experiments import runner
 from mmes.experiments.store import Store

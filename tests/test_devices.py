@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.tensors import hosted
 from mmes.errors import EvaluationError
-from mmes.tensors import hosted
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
 

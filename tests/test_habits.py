@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.options import FOREIGN
+from mmes.base.options import FOREIGN
 from mmes.start import checked_bounds
 from mmes.strategies import STRATEGIES
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.loading import load_objective
 from mmes.experiments.objectives import resolve
-from mmes.loading import load_objective
 from mmes.strategies import MMES, get_strategy
 
 NEIGHBOUR = """

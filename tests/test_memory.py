@@ -1,6 +1,6 @@
 """How much memory there is, as the control groups of containers tell it."""
 
-from mmes import memory
+from mmes.base import memory
 
 
 def group(folder, limit, current, active=0, inactive=0):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.options import Option, validated
 from mmes.minimize import RUN_OPTIONS
-from mmes.options import Option, validated
 
 TABLE = RUN_OPTIONS + mmes.MMES.option_table()
 BY_NAME = {option.name: option for option in TABLE}

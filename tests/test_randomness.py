@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import mmes._native as native
-from mmes import randomness
-from mmes.randomness import Stream
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 
 # The known-answer vectors of the Random123 distribution for philox4x32-10: counter, key, result.
 KNOWN = [

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from mmes.base.options import Option
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors import COMPETITORS
 from mmes.competitors.shell import SHARED_OPTIONS
 from mmes.minimize import RUN_OPTIONS
-from mmes.options import Option
 from mmes.strategies import STRATEGIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"

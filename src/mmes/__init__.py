@@ -9,6 +9,7 @@ See `minimize` for one call that does it all and `MMES` for asking and telling b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mmes.base.version import __version__
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -27,7 +28,6 @@ from mmes.observe import Progress
 from mmes.result import Result
 from mmes.stopping import StopReason
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
-from mmes.version import __version__
 
 __all__ = [
     "MMES",

@@ -26,6 +26,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mmes import exclusive
+from mmes.base.version import __version__
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -33,7 +34,6 @@ from mmes.errors import (
     CheckpointWarning,
     warn_user,
 )
-from mmes.version import __version__
 
 FORMAT = 1
 """The format that is written. All formats up to this one can be read."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mmes.base.options import Option
+from mmes.base.randomness import SEED_LIMIT
 from mmes.boxes import BOXES
 from mmes.kernels import DEVICE_KERNELS, KERNELS
-from mmes.options import Option
-from mmes.randomness import SEED_LIMIT
 
 DEVICE_OPTIONS = ("population_dtype", "mean_dtype", "archive_dtype")
 """Options that mean nothing where the vectors are numpy arrays."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from mmes.base.options import OptionTable
 from mmes.evaluate.arguments import with_arguments
 from mmes.manifolds import Manifold
 from mmes.observe import Progress
-from mmes.options import OptionTable
 from mmes.result import Result
 from mmes.run import Run
 from mmes.run_options import RUN_OPTIONS

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.randomness import Stream
 from mmes.kernels import DrawnRows, Kernel, SampleCall, StepLaw, choose_kernel
-from mmes.randomness import Stream
 
 Vector = NDArray[np.float64]
 

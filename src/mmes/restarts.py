@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import randomness
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 from mmes.manifolds import Manifold
-from mmes.randomness import Stream
 from mmes.start import Start
 from mmes.stopping import StopReason
 

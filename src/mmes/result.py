@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.tensors import hosted
 from mmes.stopping import StopReason
-from mmes.tensors import hosted
 
 
 @dataclass(frozen=True)

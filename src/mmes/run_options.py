@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mmes.options import Option
+from mmes.base.options import Option
 
 LIMITS = (
     Option("target", float, "Stop when a value at or below this is found.", default_text="none"),

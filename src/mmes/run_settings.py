@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.memory import in_words
+from mmes.base.options import validated
+from mmes.base.randomness import fresh_seed
 from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.kernels import kernel_for
 from mmes.kernels.choose import check_device_name
 from mmes.manifolds import Manifold, manifold_from
-from mmes.memory import in_words
-from mmes.options import validated
-from mmes.randomness import fresh_seed
 from mmes.restarts import grown_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
 from mmes.start import (

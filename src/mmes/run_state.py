@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.tensors import hosted
 from mmes.noise import GENERATIONS, Again, NoiseWatch
 from mmes.observe import COLUMNS, History
 from mmes.result import Result
@@ -16,7 +17,6 @@ from mmes.run_settings import RunSettings, understood
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 from mmes.strategies.record import checked_scalar
-from mmes.tensors import hosted
 
 Vector = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.options import as_float, is_real
+from mmes.base.tensors import device_of, hosted
 from mmes.kernels import DEVICE_KERNELS
 from mmes.manifolds import Manifold
-from mmes.options import as_float, is_real
-from mmes.tensors import device_of, hosted
 
 Vector = NDArray[np.float64]
 

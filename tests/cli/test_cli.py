@@ -189,7 +189,7 @@ def test_problems_are_listed_and_explained(command):
 
 
 def test_the_doctor_finds_all_well(command, monkeypatch):
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**50)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 2**50)
     status, out, _ = command("doctor", "--dim", "1e8")
     assert status == 0, out
     assert "FAILED" not in out
@@ -198,7 +198,7 @@ def test_the_doctor_finds_all_well(command, monkeypatch):
 
 
 def test_the_doctor_does_not_call_well_what_does_not_fit(command, monkeypatch):
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**32)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 2**32)
     monkeypatch.setattr("mmes.cli.doctor._check", lambda: True)  # half a minute; see above
     status, out, _ = command("doctor", "--dim", "1e15")
     assert status == 0

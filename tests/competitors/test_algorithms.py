@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from small import ellipsoid, make, rastrigin, setting, walk
 
+from mmes.base.randomness import Stream
 from mmes.competitors.ccpso2 import best_neighbours
 from mmes.competitors.decc_g import weight_bounds, weighted
 from mmes.competitors.genetic import blend, mutate_breeder
@@ -19,7 +20,6 @@ from mmes.competitors.setting import Incumbent, told
 from mmes.competitors.shade import Memory, Shade, factors_around
 from mmes.competitors.shade_ils import LocalSearches
 from mmes.competitors.solis_wets import Gains
-from mmes.randomness import Stream
 
 # DECC-G
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from small import ellipsoid, rastrigin, setting
 
-from mmes import randomness
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 from mmes.competitors import differential_grouping
 from mmes.competitors.differential_evolution import (
     crossover_mask,
@@ -29,7 +30,6 @@ from mmes.competitors.sansde import (
 )
 from mmes.competitors.setting import Incumbent, reflect, told
 from mmes.kernels import choose_kernel
-from mmes.randomness import Stream
 
 
 def test_numbers_are_those_of_their_address() -> None:

@@ -24,7 +24,7 @@ START = (np.ones(6), 0.5)
 
 
 def test_row20_an_impossible_size_is_refused_before_anything_is_allocated(monkeypatch):
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 20 * 2**30)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 20 * 2**30)
     huge = np.broadcast_to(0.0, 10**8)  # takes no memory itself
     tracemalloc.start()
     try:
@@ -36,7 +36,7 @@ def test_row20_an_impossible_size_is_refused_before_anything_is_allocated(monkey
 
 
 def test_row20_the_archive_gives_way_with_a_warning(monkeypatch):
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 25_000_000)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 25_000_000)
     with pytest.warns(ReducedArchiveWarning, match=r"m is reduced to \d+"):
         es = mmes.MMES(np.zeros(50_000), 1.0)
     assert 10 <= es.options["archive_size"] < 448
@@ -208,7 +208,7 @@ def test_row21_numbers_that_cannot_be_computed_with_are_refused(x0, options, mes
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_row21_every_number_of_an_option_is_refused_or_can_be_computed_with(strategy, monkeypatch):
     """Found by the attack: count_offset=2**64 and c_c=1e-320 were errors of Python's own."""
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 2**30)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 2**30)
     kind = STRATEGIES[strategy]
     for option in kind.option_table():
         for value in {int: (2**64, 2**31), float: (1e308, 2.0**64, 1e-320)}.get(option.kind, ()):

@@ -358,7 +358,7 @@ def test_wrong_options(wrong: Any) -> None:
 
 def test_the_largest_chunk_that_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     flat = FlatParameters(net())
-    monkeypatch.setattr("mmes.memory.available_bytes", lambda: 4 * 4 * 4 * flat.n * 3)
+    monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 4 * 4 * 4 * flat.n * 3)
     sizes = []
 
     def watched(model: Any) -> Any:

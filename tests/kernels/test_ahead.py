@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmes.base.tensors import hosted
 from mmes.strategies import STRATEGIES
 from mmes.strategies.ask_tell import AskTell
-from mmes.tensors import hosted
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
 pytest.importorskip("triton", reason="triton is not installed")

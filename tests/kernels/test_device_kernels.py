@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmes.base.randomness import Stream
 from mmes.boxes import BOXES, Box, Start
 from mmes.kernels import (
     DrawnRows,
@@ -22,7 +23,6 @@ from mmes.kernels import (
     ScaleCall,
     StepLaw,
 )
-from mmes.randomness import Stream
 
 REFERENCE = ReferenceKernel()
 SIZES = [1, 65, 1100]

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from mmes import randomness
-from mmes.randomness import Stream
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 
 
 def phi(x: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import memory
+from mmes.base import memory
 from mmes.errors import ReducedArchiveWarning
 
 N = 8

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmes.base.tensors import hosted
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.manifolds import Sphere
 from mmes.strategies import STRATEGIES, AskTell, get_strategy
 from mmes.strategies.mmes import mirroring
-from mmes.tensors import hosted
 from mmes.testing import strategies as suite
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")

@@ -16,7 +16,7 @@ from mmes.kernels import native
 level, names = sys.argv[1], sys.argv[2:]
 native.simd_levels = lambda: [level]
 from mmes.strategies import STRATEGIES
-from mmes.randomness import Stream, uniforms
+from mmes.base.randomness import Stream, uniforms
 digest = hashlib.blake2b()
 for name in names:
     for rows in (24, 38, 45, 101) if name == "mmes" else (45,):

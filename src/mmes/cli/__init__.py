@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from mmes.base.version import __version__
 from mmes.cli.arguments import Parser
 from mmes.cli.status import INTERRUPTED, OK, TERMINATED, USER_MISTAKE, Mistake, mistake_of, say
 from mmes.errors import Terminated
-from mmes.version import __version__
 
 DESCRIPTION = """\
 Minimise functions of many variables without gradients.

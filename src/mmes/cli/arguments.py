@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mmes.base.options import Option, suggestion
 from mmes.cli.status import Mistake
-from mmes.options import Option, suggestion
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import mmes
-from mmes import memory, randomness
+from mmes.base import memory, randomness
+from mmes.base.cores import usable_cores
 from mmes.cli.arguments import Parser, number
 from mmes.cli.status import NOT_REACHED, OK, Mistake
-from mmes.cores import usable_cores
 from mmes.errors import ReducedArchiveWarning
 from mmes.kernels import native_problem
 from mmes.replicas import digests

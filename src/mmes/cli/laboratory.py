@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from mmes.base.extras import require
 from mmes.cli.arguments import Parser
 from mmes.cli.status import INTERRUPTED, OK, Mistake, say
-from mmes.experiments.extras import require
 from mmes.experiments.formats import to_text
 from mmes.experiments.plan import read_plan
 from mmes.experiments.reproduce import (

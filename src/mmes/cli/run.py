@@ -10,6 +10,7 @@ from typing import Any
 
 import mmes
 from mmes import checkpoint as files
+from mmes.base.loading import is_location
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
 from mmes.cli.output import output_folder, summary, write_result
 from mmes.cli.replicas import FORMS, workers_of
@@ -29,7 +30,6 @@ from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.display import Display
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.evaluate.protocol import place_of
-from mmes.loading import is_location
 from mmes.minimize import Run, resumed_run
 from mmes.observe import Progress
 from mmes.result import Result

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mmes import checkpoint as files
+from mmes.base.randomness import fresh_seed
 from mmes.cli.arguments import vector
 from mmes.cli.status import Mistake
 from mmes.problems import Problem
-from mmes.randomness import fresh_seed
 from mmes.restarts import uniform_start
 from mmes.start import checked_bounds, size_of_box
 

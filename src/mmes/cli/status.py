@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from mmes.options import suggestion
+from mmes.base.options import suggestion
 
 OK = 0
 NOT_REACHED = 1

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mmes.base.loading import is_location, load_objective
 from mmes.cli.status import Mistake
-from mmes.loading import is_location, load_objective
 from mmes.problems import Problem, get
 from mmes.problems.registry import find
 

@@ -8,11 +8,11 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mmes.base.randomness import child_seed
 from mmes.clustering.competitors import spectral_basis
 from mmes.clustering.objective import Array, SparseSpectralObjective
 from mmes.manifolds import Grassmann
 from mmes.minimize import minimize
-from mmes.randomness import child_seed
 
 # A random start needs long steps; beside the spectral solution long ones would forget it.
 FIRST_SIGMA = {"random": 1.0, "spectral": 0.01}

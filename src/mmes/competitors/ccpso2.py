@@ -10,13 +10,13 @@ from itertools import count
 
 import numpy as np
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Indices, Vector
 from mmes.competitors.grouping import random_groups
 from mmes.competitors.sansde import in_context
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
-from mmes.options import Option
-from mmes.randomness import Stream
 
 GROUP_SIZES = (2, 5, 10, 50, 100, 250)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from itertools import count, cycle
 
+from mmes.base.options import Option
 from mmes.competitors.grouping import group_by_differences
 from mmes.competitors.sansde import Part, sansde
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
-from mmes.options import Option
 
 
 class DECCDG(Competitor):

@@ -11,14 +11,14 @@ from itertools import count
 
 import numpy as np
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.competitors.differential_evolution import rand_1_bin
 from mmes.competitors.draws import Indices, Vector
 from mmes.competitors.grouping import random_groups
 from mmes.competitors.sansde import Part, sansde
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
-from mmes.options import Option
-from mmes.randomness import Stream
 
 
 class DECCG(Competitor):

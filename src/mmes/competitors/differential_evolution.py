@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import Asking, reflect
-from mmes.randomness import Stream
 
 
 def partners(draws: Draws, members: int, count: int, step: int) -> Indices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import randomness
+from mmes.base import randomness
 
 try:
     import mmes._native as _native

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import Setting
-from mmes.randomness import Stream
 
 ALPHA = 0.5
 """How far blend crossover reaches beyond the parents, in their distances."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import WORST, Asking, told
 from mmes.evaluate.outcome import as_value, as_values
-from mmes.randomness import Stream
 from mmes.start import checked_box
 
 ROWS = 256

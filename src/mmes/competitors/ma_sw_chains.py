@@ -14,13 +14,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.genetic import blend, mutate_breeder
 from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shell import Competitor, population_option
 from mmes.competitors.solis_wets import SolisWetsRules, SolisWetsState, solis_wets
-from mmes.options import Option
-from mmes.randomness import Stream
 
 FATHERS = 3
 """Members among which the farthest from the mother becomes the father."""

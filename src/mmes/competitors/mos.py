@@ -14,6 +14,8 @@ from itertools import count
 
 import numpy as np
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Vector
 from mmes.competitors.genetic import blend, mutate_gaussian
 from mmes.competitors.mts import MtsRules, SearchRange, Usefulness, mts_ls1
@@ -26,8 +28,6 @@ from mmes.competitors.solis_wets import (
     relative_gain,
     solis_wets,
 )
-from mmes.options import Option
-from mmes.randomness import Stream
 
 SMALLEST_SHARE = 0.2
 ADJUSTMENT = 0.05

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.randomness import Stream
 from mmes.competitors.differential_evolution import crossover_mask, normals_between, partners
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import Asking, Incumbent, Setting, reflect
-from mmes.randomness import Stream
 
 RATES_KEPT = 5
 """Generations for which crossover rates are kept."""

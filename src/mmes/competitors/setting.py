@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Vector
-from mmes.randomness import Stream
 
 Result = TypeVar("Result")
 Asking = Generator[Vector, Vector, Result]

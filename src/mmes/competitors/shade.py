@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mmes.base.randomness import Stream
 from mmes.competitors.differential_evolution import crossover_mask
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import Asking, Setting
-from mmes.randomness import Stream
 
 MEMORY_SIZE = 100
 GREEDIEST, LEAST_GREEDY = 2, 0.2

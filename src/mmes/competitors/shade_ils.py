@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from itertools import count
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Vector
 from mmes.competitors.lbfgs import lbfgs
 from mmes.competitors.mts import (
@@ -23,8 +25,6 @@ from mmes.competitors.setting import Asking, Incumbent, Setting
 from mmes.competitors.shade import Shade
 from mmes.competitors.shell import Competitor, population_option
 from mmes.competitors.solis_wets import relative_gain
-from mmes.options import Option
-from mmes.randomness import Stream
 
 FIRST_RANGE = 0.1
 """The first search range of MTS-LS1, as a share of the box."""

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mmes import memory
+from mmes.base import memory
+from mmes.base.options import Option, validated
+from mmes.base.randomness import fresh_seed
 from mmes.bookkeeping import OneAtATime, Pending, checked_rows, told
 from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting
 from mmes.kernels import choose_kernel
-from mmes.options import Option, validated
-from mmes.randomness import fresh_seed
 from mmes.start import checked_box, checked_inside, checked_manifold, checked_point, claimed_size
 from mmes.stopping import StopReason
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmes.base.randomness import Stream
 from mmes.competitors.draws import Vector
 from mmes.competitors.setting import Asking, Incumbent, Setting
-from mmes.randomness import Stream
 
 SMALLEST_STEP = 1e-100
 """Steps shrink no further: they move no coordinate any more, and denormal numbers are slow."""

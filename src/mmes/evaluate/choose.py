@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mmes.cores import usable_cores
+from mmes.base.cores import usable_cores
 from mmes.evaluate.factory import made
 from mmes.evaluate.own import OwnEvaluator, is_evaluator
 from mmes.evaluate.protocol import Evaluator

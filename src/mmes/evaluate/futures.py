@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.cores import usable_cores
+from mmes.base.cores import usable_cores
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task

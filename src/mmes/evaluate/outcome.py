@@ -10,8 +10,8 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.options import is_real
-from mmes.tensors import hosted
+from mmes.base.options import is_real
+from mmes.base.tensors import hosted
 
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.tensors import hosted
 from mmes.errors import EvaluationError, in_words
-from mmes.tensors import hosted
 
 
 class Evaluator(Protocol):

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any
 
 from mmes import problems
+from mmes.base.loading import is_location
+from mmes.base.options import suggestion, validated
 from mmes.clustering.solve import SearchSettings
 from mmes.experiments.objectives import has_clustering_graph, is_clustering, resolve
 from mmes.experiments.plan import PlanError, Trial
 from mmes.experiments.subspace_runs import METHODS
-from mmes.loading import is_location
-from mmes.options import suggestion, validated
 from mmes.run_options import LIMITS
 from mmes.strategies import get_strategy
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mmes.base.loading import is_location
 from mmes.experiments.availability import refuse_mistakes
 from mmes.experiments.files import write_text
 from mmes.experiments.objectives import fixed_dimension, named_file
@@ -21,7 +22,6 @@ from mmes.experiments.sections import Findings
 from mmes.experiments.single_runs import runs_as_csv
 from mmes.experiments.standings import standings
 from mmes.experiments.store import Store, TrialResult
-from mmes.loading import is_location
 from mmes.problems.suite import CHECKPOINTS, TREATMENT
 from mmes.strategies import get_strategy, is_auto
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.extras import require
 from mmes.experiments.charts import Chart, Series
-from mmes.experiments.extras import require
 from mmes.experiments.files import write_atomically
 
 PALETTE = (

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for_sentinel
 from pathlib import Path
 
-from mmes.cores import usable_cores
+from mmes.base.cores import usable_cores
 from mmes.experiments.execute import perform
 from mmes.experiments.plan import Trial, unique
 from mmes.experiments.progress import TrialDisplay, progress_display

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import memory
+from mmes.base import memory
 from mmes.errors import MMESWarning, warn_user
 from mmes.integrations.missing import missing
 from mmes.integrations.own_options import refuse_own_options

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import memory
+from mmes.base import memory
 from mmes.boxes import Box
 from mmes.kernels.protocol import Vector
 

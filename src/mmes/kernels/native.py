@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mmes._native as _native
+from mmes.base.cores import usable_cores
 from mmes.boxes import Box, BoxCode
-from mmes.cores import usable_cores
 from mmes.kernels.host import HostVectors, aligned
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,

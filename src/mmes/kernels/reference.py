@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import randomness
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 from mmes.kernels.host import HostVectors
 from mmes.kernels.protocol import (
     DrawnRows,
@@ -15,7 +16,6 @@ from mmes.kernels.protocol import (
     ScaleCall,
     Vector,
 )
-from mmes.randomness import Stream
 
 # Increments of log d are clipped to this size, so that one lucky generation cannot ruin a scale.
 SCALE_INCREMENT_LIMIT = 0.25

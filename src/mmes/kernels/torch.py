@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes import memory, randomness
+from mmes.base import memory, randomness
 from mmes.boxes import Box, BoxCode
 from mmes.kernels.protocol import (
     DrawnRows,

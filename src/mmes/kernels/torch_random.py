@@ -1,4 +1,4 @@
-"""The random numbers of `mmes.randomness` in torch operations, on any device.
+"""The random numbers of `mmes.base.randomness` in torch operations, on any device.
 
 The same words to the bit; the same normals to the rounding of the device's logarithm and cosine.
 """
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mmes.base.randomness import CHUNK, LANES, Stream
 from mmes.kernels.protocol import Noise
-from mmes.randomness import CHUNK, LANES, Stream
 
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _WEYL = 0x9E3779B9, 0xBB67AE85

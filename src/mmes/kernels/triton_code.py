@@ -1,7 +1,7 @@
 """The Triton kernels: one pass over memory each, random numbers made in registers.
 
 A program works on `BLOCKS` neighbouring Philox blocks, each of which gives the four entries that
-lie 16 coordinates apart (see `mmes.randomness`). Numbers that change from call to call come in
+lie 16 coordinates apart (see `mmes.base.randomness`). Numbers that change from call to call come in
 `numbers`, float64 bits in int64, so that no value makes Triton compile anew.
 """
 # pyright: reportMissingImports=false, reportArgumentType=false, reportIndexIssue=false
@@ -12,8 +12,8 @@ lie 16 coordinates apart (see `mmes.randomness`). Numbers that change from call 
 import triton
 import triton.language as tl
 
+from mmes.base.randomness import Stream
 from mmes.kernels.triton_random import noise, normal_pair, philox, real
-from mmes.randomness import Stream
 
 # Places in `numbers`, after those of the random numbers' address.
 _FIRST, _SECOND, _THIRD = (tl.constexpr(k) for k in (3, 4, 5))

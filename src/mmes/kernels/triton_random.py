@@ -1,6 +1,6 @@
 """Random numbers of the Triton kernels, made in registers: Philox4x32-10 and the laws of z_0.
 
-The addresses are those of `mmes.randomness`; the polynomials are those of `native/noise.hpp`. Where
+The addresses are those of `mmes.base.randomness`; the polynomials are those of `native/noise.hpp`. Where
 the numbers are comes in `numbers`, and float64 bits in int64 too.
 """
 # pyright: reportMissingImports=false, reportArgumentType=false, reportIndexIssue=false
@@ -11,8 +11,8 @@ the numbers are comes in `numbers`, and float64 bits in int64 too.
 import triton
 import triton.language as tl
 
+from mmes.base.randomness import Stream
 from mmes.kernels.protocol import Noise
-from mmes.randomness import Stream
 
 _SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
 _ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import memory
+from mmes.base import memory
 from mmes.evaluate.pickling import pickled_classes
 from mmes.replicas import digests
 from mmes.strategies import STRATEGIES, AskTell

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import memory
+from mmes.base import memory
+from mmes.base.randomness import Stream, uniforms
+from mmes.base.version import __version__
 from mmes.checkpoint import FORMAT
 from mmes.errors import MMESWarning
 from mmes.manifolds import manifold_from
-from mmes.randomness import Stream, uniforms
 from mmes.strategies import AskTell
-from mmes.version import __version__
 
 _PROBE_GENERATIONS = 60
 _PROBE_VARIABLES = 500

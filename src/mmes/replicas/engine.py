@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mmes.options import Option, validated
+from mmes.base.options import Option, validated
 
 TERMS = (
     Option("count", int, "Replicas besides the head.", default_text="what is there", low=1),

@@ -16,7 +16,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from mmes.cores import usable_cores
+from mmes.base.cores import usable_cores
 from mmes.evaluate import children, worker
 from mmes.evaluate.channel import Channel, Line
 from mmes.evaluate.remote import Task

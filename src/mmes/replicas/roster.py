@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.memory import USABLE_SHARE
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
-from mmes.memory import USABLE_SHARE
 from mmes.replicas import digests
 from mmes.replicas.course import Course
 from mmes.replicas.engine import Engine, Terms

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.extras import require
 from mmes.experiments.charts import Chart, Series
-from mmes.experiments.extras import require
 from mmes.experiments.figures import colours
 from mmes.experiments.formats import legend, paper_text
 from mmes.experiments.tables import Cell, Table, number

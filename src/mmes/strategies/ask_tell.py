@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.options import Option, validated
 from mmes.bookkeeping import OneAtATime, Pending, checked_rows, rebuilt, told
 from mmes.boxes import Box, Clip
 from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.manifolds import Manifold
-from mmes.options import Option, validated
 from mmes.restarts import grown_options
 from mmes.start import checked_sigma, started_from
 from mmes.stopping import StopReason

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from mmes import memory
+from mmes.base import memory
+from mmes.base.randomness import fresh_seed
 from mmes.boxes import BOXES, Box, Start
 from mmes.kernels import Kernel, kernel_for
 from mmes.manifolds import Manifold
 from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
-from mmes.randomness import fresh_seed
 from mmes.start import (
     check_able,
     checked_bounds,

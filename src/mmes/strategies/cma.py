@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.memory import in_words
+from mmes.base.options import Option
 from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
-from mmes.memory import in_words
-from mmes.options import Option
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.memory import in_words
+from mmes.base.options import Option
 from mmes.kernels import Handle, Kernel, ReducingKernel, SampleCall, StepLaw
-from mmes.memory import in_words
-from mmes.options import Option
 from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import default_population_size, effective_size, log_weights
 from mmes.strategies.record import Centred

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.options import Option
 from mmes.boxes import Box
 from mmes.kernels import Handle, Kernel
 from mmes.manifolds import Manifold
-from mmes.options import Option
 
 Vector = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from mmes.loading import is_location, load_object
-from mmes.options import Option, suggestion
+from mmes.base.loading import is_location, load_object
+from mmes.base.options import Option, suggestion
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA

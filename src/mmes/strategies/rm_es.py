@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.options import Option
+from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall
-from mmes.options import Option
-from mmes.randomness import Stream
 from mmes.strategies.archive import Archive, claim_row
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (

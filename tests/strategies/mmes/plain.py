@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from mmes import randomness
-from mmes.randomness import Stream
+from mmes.base import randomness
+from mmes.base.randomness import Stream
 
 
 class PlainMMES:

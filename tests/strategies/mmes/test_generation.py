@@ -11,7 +11,7 @@ import pytest
 from plain import PlainMMES
 
 import mmes
-from mmes.options import validated
+from mmes.base.options import validated
 from mmes.strategies.mmes.mirroring import scale_weights
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 

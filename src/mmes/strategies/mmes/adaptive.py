@@ -17,7 +17,7 @@ import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from mmes.options import Option
+from mmes.base.options import Option
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
 

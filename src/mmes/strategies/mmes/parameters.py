@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes import mixture
+from mmes.base.options import Option
 from mmes.kernels import Noise
-from mmes.options import Option
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.memory import in_words
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.manifolds import Manifold
-from mmes.memory import in_words
 from mmes.strategies.archive import Archive
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import mirroring

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mmes.options import suggestion
+from mmes.base.options import suggestion
 
 
 def is_location(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""What knows nothing of optimization: options, random numbers, memory, loading, extras."""
