@@ -19,7 +19,7 @@ constexpr std::size_t kBlock = 2 * kChunk;
 constexpr std::size_t kTile = 1024;
 
 enum class Noise : int { normal = 0, student = 1, rademacher = 2 };
-// Must agree with mmes.boxes.BoxCode.
+// Must agree with mmes.spaces.boxes.BoxCode.
 enum class Box : int { none = 0, clip = 1, reflect = 2, smooth = 3 };
 // Must agree with mmes.base.randomness.Stream.
 enum Stream : std::uint32_t { kIsotropic = 0, kIsotropicAngle = 1, kMixtureIndex = 2, kMixtureFactor = 3 };

@@ -152,7 +152,7 @@ void drawn_rows(const Level& level, Array<std::int64_t, 2> rows, Array<float, 2>
     drawn.draw(*level.kernels, rows.data(), factors.data(), rows.shape(0), seed, generation);
 }
 
-// A mmes.boxes.Box; its arrays live as long as this.
+// A mmes.spaces.boxes.Box; its arrays live as long as this.
 struct BoxArrays {
     std::optional<Array<const double, 1>> lower, upper, knee;
     BoxArguments arguments{};

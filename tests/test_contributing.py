@@ -12,9 +12,9 @@ import pytest
 
 import mmes
 import mmes.kernels
-from mmes.boxes import BOXES, Box
 from mmes.kernels import KERNELS, SampleCall, StepLaw, choose_kernel
 from mmes.problems import problem
+from mmes.spaces.boxes import BOXES, Box
 from mmes.strategies import AskTell, common
 from mmes.strategies.record import Recorded
 from mmes.testing import strategies

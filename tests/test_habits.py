@@ -10,7 +10,7 @@ import pytest
 
 import mmes
 from mmes.base.options import FOREIGN
-from mmes.start import checked_bounds
+from mmes.spaces.bounds import checked_bounds
 from mmes.strategies import STRATEGIES
 
 X0 = np.ones(6)

@@ -7,7 +7,7 @@ import pytest
 
 import mmes
 from mmes.restarts import start_point, uniform_start
-from mmes.start import Start, checked_sigma, checked_start, size_of_box
+from mmes.spaces.start import Start, checked_sigma, checked_start, size_of_box
 
 
 def test_the_first_step_is_a_share_of_each_width() -> None:

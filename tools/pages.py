@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import mmes
-from mmes.boxes import Start
-from mmes.boxes.smooth import Smooth
 from mmes.problems import get
+from mmes.spaces.boxes import Start
+from mmes.spaces.boxes.smooth import Smooth
 from mmes.stopping import StopReason
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

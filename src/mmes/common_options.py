@@ -6,8 +6,8 @@ from typing import Any
 
 from mmes.base.options import Option
 from mmes.base.randomness import SEED_LIMIT
-from mmes.boxes import BOXES
 from mmes.kernels import DEVICE_KERNELS, KERNELS
+from mmes.spaces.boxes import BOXES
 
 DEVICE_OPTIONS = ("population_dtype", "mean_dtype", "archive_dtype")
 """Options that mean nothing where the vectors are numpy arrays."""

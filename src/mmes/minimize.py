@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
 from mmes.evaluate.arguments import with_arguments
-from mmes.manifolds import Manifold
 from mmes.observe import Progress
 from mmes.result import Result
 from mmes.run import Run
 from mmes.run_options import RUN_OPTIONS
+from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AnyStrategy, options_of
 
 __all__ = ["RUN_OPTIONS", "Run", "minimize", "options", "resume"]
@@ -61,7 +61,7 @@ def minimize(
     scale : array_like, optional
         Typical size of each variable, where they have different units.
     manifold : Manifold, optional
-        The space to search, one of `mmes.manifolds`. Points have its shape: x0, what the objective
+        The space to search, one of `mmes.spaces.manifolds`. Points have its shape: x0, what the objective
         is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
         the start is then random.
     strategy : str or class

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
-from mmes.manifolds import Manifold
-from mmes.start import Start
+from mmes.spaces.manifolds import Manifold
+from mmes.spaces.start import Start
 from mmes.stopping import StopReason
 
 Vector = NDArray[np.float64]

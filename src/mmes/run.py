@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.boxes import Clip
 from mmes.display import watchers
 from mmes.errors import (
     CheckpointError,
@@ -25,7 +24,7 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.own import is_evaluator
 from mmes.evaluate.protocol import place_of
 from mmes.interrupts import Interrupts
-from mmes.manifolds import Manifold
+from mmes.kernels.devices import check_workers
 from mmes.noise import ASKED, Again
 from mmes.observe import Observers, Progress
 from mmes.restarts import RESTARTABLE
@@ -34,7 +33,8 @@ from mmes.run_limits import Limits
 from mmes.run_settings import RunSettings, resumed_arguments
 from mmes.run_state import RunState, Spent
 from mmes.saving import Saver
-from mmes.start import check_workers
+from mmes.spaces.boxes import Clip
+from mmes.spaces.manifolds import Manifold
 from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 

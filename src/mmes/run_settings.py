@@ -18,18 +18,12 @@ from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.kernels import kernel_for
 from mmes.kernels.choose import check_device_name
-from mmes.manifolds import Manifold, manifold_from
+from mmes.kernels.devices import started_from
 from mmes.restarts import grown_options, start_point, start_seed
 from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
-from mmes.start import (
-    Start,
-    checked_bounds,
-    checked_box,
-    checked_manifold,
-    checked_start,
-    claimed_size,
-    started_from,
-)
+from mmes.spaces.bounds import checked_bounds, checked_box
+from mmes.spaces.manifolds import Manifold, checked_manifold, manifold_from
+from mmes.spaces.start import Start, checked_start, claimed_size
 from mmes.strategies import (
     AnyStrategy,
     AskTell,

@@ -11,7 +11,7 @@ from mmes.clustering.competitors import (
     subgradient_trust_region,
 )
 from mmes.clustering.trust_region import trust_region
-from mmes.manifolds import Grassmann, Sphere
+from mmes.spaces.manifolds import Grassmann, Sphere
 
 
 def random_start(name: str, seed: int) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 
 from mmes.clustering import SparseSpectralObjective, load_graph
 from mmes.clustering import objective as module
-from mmes.manifolds import Grassmann
+from mmes.spaces.manifolds import Grassmann
 
 
 def by_definition(laplacian: np.ndarray, beta: float, basis: np.ndarray) -> float:

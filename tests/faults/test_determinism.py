@@ -188,7 +188,7 @@ def trace(matrix):
 
 @pytest.mark.parametrize("workers", [None, 2])
 def test_row19_runs_on_manifolds_are_resumed_too(tmp_path, workers, same):
-    space = mmes.manifolds.Stiefel(9, 2)
+    space = mmes.spaces.manifolds.Stiefel(9, 2)
     options = {"manifold": space, "seed": 4}
     whole = mmes.minimize(trace, None, 1.0, max_evaluations=400, **options)
     assert whole.x.shape == (9, 2)
@@ -197,6 +197,6 @@ def test_row19_runs_on_manifolds_are_resumed_too(tmp_path, workers, same):
         trace, None, 1.0, max_evaluations=150, checkpoint=path, workers=workers, **options
     )
     same(mmes.resume(path, trace, max_evaluations=400, workers=workers), whole)
-    other = options | {"manifold": mmes.manifolds.Stiefel(2, 2)}
+    other = options | {"manifold": mmes.spaces.manifolds.Stiefel(2, 2)}
     with pytest.raises(mmes.CheckpointError, match="another run: manifold is"):
         mmes.minimize(trace, None, 1.0, checkpoint=path, resume="auto", **other)

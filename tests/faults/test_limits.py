@@ -87,7 +87,7 @@ def test_row20_on_a_manifold_the_estimate_covers_the_peak(script):
         """
         import numpy as np
         import mmes
-        from mmes.manifolds import Grassmann
+        from mmes.spaces.manifolds import Grassmann
         from pathlib import Path
 
         def bytes_of(name):

@@ -20,7 +20,7 @@ from optuna.distributions import (  # noqa: E402
 )
 
 from mmes.integrations.optuna import MMESSampler, _axis  # noqa: E402
-from mmes.manifolds import Sphere  # noqa: E402
+from mmes.spaces.manifolds import Sphere  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 N = 6

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from mmes.base.randomness import Stream
-from mmes.boxes import BOXES, Box, Start
 from mmes.kernels import (
     DrawnRows,
     Noise,
@@ -23,6 +22,7 @@ from mmes.kernels import (
     ScaleCall,
     StepLaw,
 )
+from mmes.spaces.boxes import BOXES, Box, Start
 
 REFERENCE = ReferenceKernel()
 SIZES = [1, 65, 1100]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.boxes import BOXES, Box, Start
 from mmes.kernels import (
     DrawnRows,
     Noise,
@@ -17,6 +16,7 @@ from mmes.kernels import (
     choose_kernel,
 )
 from mmes.kernels.native import NativeKernel, simd_levels
+from mmes.spaces.boxes import BOXES, Box, Start
 
 REFERENCE = ReferenceKernel()
 SIZES = [1, 2, 63, 64, 65, 1000, 1025, 3000]

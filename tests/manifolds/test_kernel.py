@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.boxes import Clip
 from mmes.kernels import (
     Noise,
     RecombineCall,
@@ -15,8 +14,9 @@ from mmes.kernels import (
     StepLaw,
     choose_kernel,
 )
-from mmes.manifolds import Euclidean, Grassmann
-from mmes.manifolds.kernel import ManifoldKernel
+from mmes.kernels.manifold import ManifoldKernel
+from mmes.spaces.boxes import Clip
+from mmes.spaces.manifolds import Euclidean, Grassmann
 
 LAMBDA, DRAWS, ROWS = 9, 5, 6
 

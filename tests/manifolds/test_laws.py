@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from mmes.manifolds import Euclidean, Grassmann, Manifold, Oblique, Sphere, Stiefel
+from mmes.spaces.manifolds import Euclidean, Grassmann, Manifold, Oblique, Sphere, Stiefel
 
 
 def tangents(manifold: Manifold, point: np.ndarray, rng: np.random.Generator, count: int = 6):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel
+from mmes.spaces.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel
 
 
 @pytest.mark.parametrize(

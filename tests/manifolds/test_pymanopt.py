@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mmes.manifolds import Grassmann, Manifold, Oblique, Sphere, Stiefel
+from mmes.spaces.manifolds import Grassmann, Manifold, Oblique, Sphere, Stiefel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mmes.clustering import SparseSpectralObjective, load_graph
-from mmes.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel, manifold_from
 from mmes.minimize import minimize, resume
+from mmes.spaces.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel, manifold_from
 from mmes.strategies import MMES, STRATEGIES, RiemannianMMES
 
 
@@ -211,7 +211,7 @@ def test_unknown_descriptions_are_named():
         ({"bounds": (-1, 1)}, ValueError, "bounds cannot be combined with a manifold"),
         ({"scale": np.ones(8)}, ValueError, "scale cannot be combined with a manifold"),
         ({"scaling": "adaptive"}, ValueError, "scaling='adaptive' cannot be combined"),
-        ({"manifold": "grassmann"}, TypeError, "manifold must be one of mmes.manifolds"),
+        ({"manifold": "grassmann"}, TypeError, "manifold must be one of mmes.spaces.manifolds"),
         ({"sigma0": -1.0}, ValueError, "sigma0 must be"),
     ],
 )
@@ -279,7 +279,7 @@ class TestMinimize:
             ({"x0": np.ones((50, 4))}, ValueError, "x0 is not on"),
             ({"sigma0": None}, ValueError, "sigma0 is needed; 1 suits"),
             ({"bounds": (-1, 1)}, ValueError, "bounds cannot be combined"),
-            ({"manifold": 3}, TypeError, "manifold must be one of mmes.manifolds, not 3"),
+            ({"manifold": 3}, TypeError, "manifold must be one of mmes.spaces.manifolds, not 3"),
         ],
     )
     def test_bad_input_is_named(self, objective, given, error, message):

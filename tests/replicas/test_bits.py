@@ -78,7 +78,7 @@ def test_a_manifold_and_a_strategy_of_ones_own():
         name = "mine"
 
     equal(run(strategy=Mine, workers=Local(2)), run(strategy=Mine))
-    place = mmes.manifolds.Sphere(30)
+    place = mmes.spaces.manifolds.Sphere(30)
     options = {"manifold": place, "max_generations": 20}
     start = np.eye(30)[0]
     with_replicas = mmes.minimize(np.sum, start, 0.1, workers=Local(2), seed=1, **options)
@@ -87,7 +87,7 @@ def test_a_manifold_and_a_strategy_of_ones_own():
 
 @pytest.mark.parametrize("kind", ["Grassmann", "Stiefel", "Oblique"])
 def test_matrices_give_the_serial_bits(kind):
-    options = {"manifold": getattr(mmes.manifolds, kind)(10, 2), "max_generations": 25}
+    options = {"manifold": getattr(mmes.spaces.manifolds, kind)(10, 2), "max_generations": 25}
     for seed in range(1, 4):
         alone = mmes.minimize(weighted, None, 1.0, seed=seed, **options)
         equal(mmes.minimize(weighted, None, 1.0, seed=seed, workers=Local(2), **options), alone)

@@ -11,7 +11,7 @@ import pytest
 
 from mmes.base.tensors import hosted
 from mmes.errors import ReducedArchiveWarning, TellError
-from mmes.manifolds import Sphere
+from mmes.spaces.manifolds import Sphere
 from mmes.strategies import STRATEGIES, AskTell, get_strategy
 from mmes.strategies.mmes import mirroring
 from mmes.testing import strategies as suite

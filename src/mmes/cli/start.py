@@ -12,7 +12,8 @@ from mmes.cli.arguments import vector
 from mmes.cli.status import Mistake
 from mmes.problems import Problem
 from mmes.restarts import uniform_start
-from mmes.start import checked_bounds, size_of_box
+from mmes.spaces.bounds import checked_bounds
+from mmes.spaces.start import size_of_box
 
 
 def where_to_start(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mmes.clustering.objective import Array, SparseSpectralObjective
 from mmes.clustering.trust_region import TrustRegionResult, trust_region
-from mmes.manifolds import Grassmann
+from mmes.spaces.manifolds import Grassmann
 
 FIRST_SMOOTHING, LAST_SMOOTHING, SMOOTHING_FACTOR = 1e-2, 1e-8, 0.25
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from mmes.base.randomness import child_seed
 from mmes.clustering.competitors import spectral_basis
 from mmes.clustering.objective import Array, SparseSpectralObjective
-from mmes.manifolds import Grassmann
 from mmes.minimize import minimize
+from mmes.spaces.manifolds import Grassmann
 
 # A random start needs long steps; beside the spectral solution long ones would forget it.
 FIRST_SIGMA = {"random": 1.0, "spectral": 0.01}

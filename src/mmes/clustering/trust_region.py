@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.manifolds import Manifold
+from mmes.spaces.manifolds import Manifold
 
 Array = NDArray[np.float64]
 

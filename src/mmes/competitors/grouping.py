@@ -12,7 +12,7 @@ from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import WORST, Asking, told
 from mmes.evaluate.outcome import as_value, as_values
-from mmes.start import checked_box
+from mmes.spaces.bounds import checked_box
 
 ROWS = 256
 """Points asked at a time: few enough for the cache, enough to hide the cost of a call."""

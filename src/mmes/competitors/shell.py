@@ -18,7 +18,9 @@ from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting
 from mmes.kernels import choose_kernel
-from mmes.start import checked_box, checked_inside, checked_manifold, checked_point, claimed_size
+from mmes.spaces.bounds import checked_box, checked_inside
+from mmes.spaces.manifolds import checked_manifold
+from mmes.spaces.start import checked_point, claimed_size
 from mmes.stopping import StopReason
 
 _COMMON = {option.name: option for option in COMMON_OPTIONS}

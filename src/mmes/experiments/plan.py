@@ -16,13 +16,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mmes.boxes import BOXES
 from mmes.experiments.objectives import (
     fingerprint,
     fixed_dimension,
     named_file,
     recommended_treatment,
 )
+from mmes.spaces.boxes import BOXES
 
 Option = bool | int | float | str
 Options = tuple[tuple[str, Option], ...]

@@ -20,7 +20,7 @@ from mmes.clustering.solve import SearchSettings, sparse_basis
 from mmes.experiments.objectives import load_clustering_graph
 from mmes.experiments.plan import Trial
 from mmes.experiments.store import TrialResult
-from mmes.manifolds import Grassmann
+from mmes.spaces.manifolds import Grassmann
 
 SEARCH_OPTIONS = tuple(f.name for f in fields(SearchSettings) if f.name != "max_evaluations")
 METHODS: dict[str, tuple[str, ...]] = {"mmes": SEARCH_OPTIONS, "gsc": (), "smoothed": ()}

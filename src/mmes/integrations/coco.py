@@ -19,7 +19,7 @@ from typing import Any
 from mmes.base.randomness import child_seed
 from mmes.integrations.missing import missing
 from mmes.minimize import minimize
-from mmes.start import SIGMA_SHARE_OF_BOX
+from mmes.spaces.start import SIGMA_SHARE_OF_BOX
 from mmes.strategies import get_strategy, is_auto
 
 try:

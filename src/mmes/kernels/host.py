@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base import memory
-from mmes.boxes import Box
 from mmes.kernels.protocol import Vector
+from mmes.spaces.boxes import Box
 
 # Coordinates that are added up side by side.
 _LANES = 512

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 import mmes._native as _native
 from mmes.base.cores import usable_cores
-from mmes.boxes import Box, BoxCode
 from mmes.kernels.host import HostVectors, aligned
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
@@ -19,6 +18,7 @@ from mmes.kernels.protocol import (
     Vector,
 )
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
+from mmes.spaces.boxes import Box, BoxCode
 
 # Coordinates of a draw that are made at a time, kBlock in native/kernels.hpp.
 _BLOCK = 128

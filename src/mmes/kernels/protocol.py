@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.boxes import Box
+from mmes.spaces.boxes import Box
 
 Vector = NDArray[np.float64]
 """A host vector."""

@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 
 from mmes.base import memory, randomness
-from mmes.boxes import Box, BoxCode
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
@@ -27,6 +26,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
 from mmes.kernels.torch_boxes import DeviceBox
 from mmes.kernels.torch_random import parts
+from mmes.spaces.boxes import Box, BoxCode
 
 # Numbers of a tile: rows times coordinates.
 _TILE = 2**21

@@ -1,4 +1,4 @@
-"""Boxes on a device: the bounds as tensors, and the treatments of `mmes.boxes` on tensors."""
+"""Boxes on a device: the bounds as tensors, and the treatments of `mmes.spaces.boxes` on tensors."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.boxes import Box, BoxCode, Smooth
-from mmes.boxes.reflect import fold
+from mmes.spaces.boxes import Box, BoxCode, Smooth
+from mmes.spaces.boxes.reflect import fold
 
 
 class DeviceBox(NamedTuple):

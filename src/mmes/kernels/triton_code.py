@@ -27,7 +27,7 @@ _CLIP, _REFLECT, _SMOOTH = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
 @triton.jit
 def _fold(x, lower, upper):
-    """See `mmes.boxes.reflect.fold`."""
+    """See `mmes.spaces.boxes.reflect.fold`."""
     period = 2.0 * (upper - lower)
     two_sided = (period > 0) & (period < float("inf"))
     span = tl.where(two_sided, period, 1.0)

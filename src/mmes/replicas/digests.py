@@ -19,7 +19,7 @@ from mmes.base.randomness import Stream, uniforms
 from mmes.base.version import __version__
 from mmes.checkpoint import FORMAT
 from mmes.errors import MMESWarning
-from mmes.manifolds import manifold_from
+from mmes.spaces.manifolds import manifold_from
 from mmes.strategies import AskTell
 
 _PROBE_GENERATIONS = 60

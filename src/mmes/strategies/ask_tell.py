@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.options import Option, validated
 from mmes.bookkeeping import OneAtATime, Pending, checked_rows, rebuilt, told
-from mmes.boxes import Box, Clip
 from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
 from mmes.kernels import Handle
-from mmes.manifolds import Manifold
+from mmes.kernels.devices import started_from
 from mmes.restarts import grown_options
-from mmes.start import checked_sigma, started_from
+from mmes.spaces.boxes import Box, Clip
+from mmes.spaces.manifolds import Manifold
+from mmes.spaces.start import checked_sigma
 from mmes.stopping import StopReason
 from mmes.strategies.beginning import Beginning, apart, planned_search, widest_sigma
 from mmes.strategies.candidates import Candidates, as_candidate

@@ -9,20 +9,13 @@ import numpy as np
 
 from mmes.base import memory
 from mmes.base.randomness import fresh_seed
-from mmes.boxes import BOXES, Box, Start
 from mmes.kernels import Kernel, kernel_for
-from mmes.manifolds import Manifold
-from mmes.manifolds.kernel import ManifoldKernel, planned_bytes
-from mmes.start import (
-    check_able,
-    checked_bounds,
-    checked_inside,
-    checked_manifold,
-    checked_point,
-    checked_sigma,
-    checked_steps,
-    claimed_size,
-)
+from mmes.kernels.devices import check_able
+from mmes.kernels.manifold import ManifoldKernel, planned_bytes
+from mmes.spaces.bounds import checked_bounds, checked_inside
+from mmes.spaces.boxes import BOXES, Box, Start
+from mmes.spaces.manifolds import Manifold, checked_manifold
+from mmes.spaces.start import checked_point, checked_sigma, checked_steps, claimed_size
 from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import default_population_size
 

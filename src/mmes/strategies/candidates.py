@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.boxes import Box
 from mmes.kernels import Handle, Kernel
+from mmes.spaces.boxes import Box
 from mmes.strategies.protocol import Search
 
 Rows = NDArray[np.int64]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import Option
-from mmes.boxes import Box
 from mmes.kernels import Handle, Kernel
-from mmes.manifolds import Manifold
+from mmes.spaces.boxes import Box
+from mmes.spaces.manifolds import Manifold
 
 Vector = NDArray[np.float64]
 

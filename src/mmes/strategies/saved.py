@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmes.common_options import DEVICE_OPTIONS, with_new_names
-from mmes.manifolds import manifold_from
+from mmes.spaces.manifolds import manifold_from
 from mmes.strategies.beginning import apart
 from mmes.strategies.candidates import as_candidate
 from mmes.strategies.protocol import Search

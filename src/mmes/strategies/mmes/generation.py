@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.boxes import Box
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
+from mmes.spaces.boxes import Box
 from mmes.strategies.archive import claim_row
 from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.parameters import Parameters

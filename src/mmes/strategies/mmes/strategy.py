@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from mmes.base.memory import in_words
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.kernels import KEPT_NOISE_BYTES, Handle
-from mmes.manifolds import Manifold
+from mmes.spaces.manifolds import Manifold
 from mmes.strategies.archive import Archive
 from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.mmes import mirroring
@@ -178,7 +178,7 @@ class RiemannianMMES(MMES):
     """MMES on a manifold: the same generation, with a kernel that projects and retracts.
 
     >>> import mmes, numpy as np
-    >>> from mmes.manifolds import Grassmann
+    >>> from mmes.spaces.manifolds import Grassmann
     >>> es = mmes.RiemannianMMES(np.eye(100, 3), 1.0, manifold=Grassmann(100, 3), seed=1)
     >>> es.ask().shape[1:]
     (100, 3)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmes.boxes.box import Box, BoxCode, Vector
+from mmes.spaces.boxes.box import Box, BoxCode, Vector
 
 
 @dataclass(frozen=True)

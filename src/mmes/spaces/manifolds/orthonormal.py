@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.manifolds.protocol import Array, Manifold, NormalSource
+from mmes.spaces.manifolds.protocol import Array, Manifold, NormalSource
 
 # Largest entry of the Gram matrix up to which factorising it is exact to rounding: the loss grows
 # with its condition number, which for k columns is then at most about 4 k.

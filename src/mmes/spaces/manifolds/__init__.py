@@ -4,10 +4,10 @@ A strategy that talks to a `Manifold` and to nothing else works on all of them; 
 case in which projecting changes nothing and retracting is addition.
 """
 
-from mmes.manifolds.euclidean import Euclidean
-from mmes.manifolds.orthonormal import Grassmann, Stiefel
-from mmes.manifolds.protocol import Manifold, NormalSource, manifold_from
-from mmes.manifolds.spheres import Oblique, Sphere
+from mmes.spaces.manifolds.euclidean import Euclidean
+from mmes.spaces.manifolds.orthonormal import Grassmann, Stiefel
+from mmes.spaces.manifolds.protocol import Manifold, NormalSource, checked_manifold, manifold_from
+from mmes.spaces.manifolds.spheres import Oblique, Sphere
 
 __all__ = [
     "Euclidean",
@@ -17,5 +17,6 @@ __all__ = [
     "Oblique",
     "Sphere",
     "Stiefel",
+    "checked_manifold",
     "manifold_from",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmes.manifolds.protocol import Array, Manifold, NormalSource
+from mmes.spaces.manifolds.protocol import Array, Manifold, NormalSource
 
 
 class Euclidean(Manifold):

@@ -18,8 +18,8 @@ from typing import Self
 
 import numpy as np
 
-from mmes.boxes.box import Box, BoxCode, Start, Vector
-from mmes.boxes.reflect import fold
+from mmes.spaces.boxes.box import Box, BoxCode, Start, Vector
+from mmes.spaces.boxes.reflect import fold
 
 # The knee as a share of the width. Larger ones are a little faster on walls and bad where optima
 # lie near a wall; smaller ones are slower on walls (docs/bounds.md).

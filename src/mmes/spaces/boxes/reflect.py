@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mmes.boxes.box import Box, BoxCode, Vector
+from mmes.spaces.boxes.box import Box, BoxCode, Vector
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.spaces.bounds import short_repr
+
 Array = NDArray[np.float64]
 
 # A start point this close to the manifold is rounding or printed digits; farther off is a mistake.
@@ -159,3 +161,21 @@ def _descendants(kind: type[Manifold]) -> Iterator[type[Manifold]]:
         if not child.__name__.startswith("_"):
             yield child
         yield from _descendants(child)
+
+
+def checked_manifold(
+    manifold: Manifold | None, strategy: str, able: bool, bounds: Any, scale: Any
+) -> Manifold | None:
+    """Return the manifold, once it is clear that the strategy can search it."""
+    if manifold is None:
+        return None
+    if not isinstance(manifold, Manifold):
+        raise TypeError(
+            f"manifold must be one of mmes.spaces.manifolds, not {short_repr(manifold)}"
+        )
+    if not able:
+        raise ValueError(f"the strategy {strategy!r} does not search manifolds; 'mmes' does")
+    for name, value in (("bounds", bounds), ("scale", scale)):
+        if value is not None:
+            raise ValueError(f"{name} cannot be combined with a manifold, here {manifold}")
+    return manifold

@@ -3,10 +3,10 @@
 `BOXES` names them; to add one, write its file and its line here.
 """
 
-from mmes.boxes.box import Box, BoxCode, Start
-from mmes.boxes.clip import Clip
-from mmes.boxes.reflect import Reflect
-from mmes.boxes.smooth import Smooth
+from mmes.spaces.boxes.box import Box, BoxCode, Start
+from mmes.spaces.boxes.clip import Clip
+from mmes.spaces.boxes.reflect import Reflect
+from mmes.spaces.boxes.smooth import Smooth
 
 BOXES: dict[str, type[Box]] = {box.name: box for box in (Smooth, Clip, Reflect)}
 

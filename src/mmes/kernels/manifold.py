@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmes.kernels.host import HostVectors
 from mmes.kernels.protocol import Kernel, RecombineCall, SampleCall, ScaleCall
-from mmes.manifolds.protocol import Array, Manifold
+from mmes.spaces.manifolds.protocol import Array, Manifold
 
 # Numbers of a block of points that are projected and retracted together.
 _BLOCK = 2**18

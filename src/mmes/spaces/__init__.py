@@ -1,0 +1,1 @@
+"""Where a search takes place: start point and scale, bounds, boxes, manifolds."""
