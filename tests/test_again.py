@@ -11,7 +11,7 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
-from mmes.noise import Again, NoiseWatch
+from mmes.run.noise import Again, NoiseWatch
 
 
 class Drawn:

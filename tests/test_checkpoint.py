@@ -13,7 +13,7 @@ import pytest
 import mmes
 from mmes import checkpoint, exclusive
 from mmes.errors import CheckpointCorrupt, CheckpointError, CheckpointExists, CheckpointWarning
-from mmes.saving import Saver
+from mmes.run.saving import Saver
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)

@@ -12,9 +12,9 @@ import pytest
 import mmes
 from mmes.base.cores import usable_cores
 from mmes.evaluate.choose import make_evaluator
+from mmes.evaluate.options import EVALUATION
 from mmes.experiments import runner
 from mmes.experiments.store import Store
-from mmes.run_options import EVALUATION
 
 SOURCE = Path(mmes.__file__).parent
 

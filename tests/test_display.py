@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.display import Display, duration
-from mmes.observe import Progress
+from mmes.run.display import Display, duration
+from mmes.run.progress import Progress
 
 PROGRAM = """
 import mmes, numpy as np

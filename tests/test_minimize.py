@@ -122,7 +122,7 @@ def test_every_limit_ends_a_run_with_its_reason() -> None:
 
 def test_the_time_limit_is_asked_after_every_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("mmes.run_limits.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mmes.run.limits.time.monotonic", lambda: clock[0])
 
     def takes_a_second(x: np.ndarray) -> float:
         clock[0] += 1.0

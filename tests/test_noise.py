@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.noise import NoiseWatch
+from mmes.run.noise import NoiseWatch
 from mmes.stopping import StopReason
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import mmes
 from mmes.errors import RestartWarning
-from mmes.run_settings import RunSettings
-from mmes.run_state import RunState, Spent
+from mmes.run.settings import RunSettings
+from mmes.run.state import RunState, Spent
 from mmes.stopping import StopReason
 
 X0 = np.ones(6)
@@ -89,7 +89,7 @@ def test_population_and_damping_follow_the_growth() -> None:
 def test_a_run_goes_on_after_its_time_limit(monkeypatch) -> None:
     """Raised TellError before: the unfinished generation was told twice."""
     clock = itertools.count()
-    monkeypatch.setattr("mmes.run_limits.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("mmes.run.limits.time.monotonic", lambda: float(next(clock)))
     run = mmes.Run(sphere, X0, 0.5, seed=1, time_limit=47.0, max_evaluations=300)
     first = run.run()
     assert first.reason is StopReason.TIME_LIMIT
@@ -164,13 +164,13 @@ def test_the_next_generation_begins_before_the_state_is_written(tmp_path, monkey
         def close(self):
             pass
 
-    save = mmes.saving.Saver.save
+    save = mmes.run.saving.Saver.save
 
     def noted(self, *arguments):
         seen.append("save")
         return save(self, *arguments)
 
-    monkeypatch.setattr(mmes.saving.Saver, "save", noted)
+    monkeypatch.setattr(mmes.run.saving.Saver, "save", noted)
     options = {"max_generations": 3, "checkpoint_generations": 1, "seed": 1, "evaluate_x0": False}
     mmes.minimize(None, X0, 0.5, workers=Listening(), checkpoint=tmp_path / "run.mmes", **options)
     one = ["evaluate", "told"]

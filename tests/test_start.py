@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.restarts import start_point, uniform_start
+from mmes.run.restarts import start_point, uniform_start
 from mmes.spaces.start import Start, checked_sigma, checked_start, size_of_box
 
 

@@ -24,8 +24,8 @@ from mmes.errors import (
 from mmes.evaluate.factory import Factory
 from mmes.minimize import Run, minimize, options, resume
 from mmes.mixture import Mixture
-from mmes.observe import Progress
-from mmes.result import Result
+from mmes.run.progress import Progress
+from mmes.run.result import Result
 from mmes.stopping import StopReason
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
 

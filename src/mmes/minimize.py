@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
 from mmes.evaluate.arguments import with_arguments
-from mmes.observe import Progress
-from mmes.result import Result
-from mmes.run import Run
-from mmes.run_options import RUN_OPTIONS
+from mmes.run.loop import Run
+from mmes.run.options import RUN_OPTIONS
+from mmes.run.progress import Progress
+from mmes.run.result import Result
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AnyStrategy, options_of
 

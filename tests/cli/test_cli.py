@@ -20,7 +20,7 @@ from mmes import checkpoint
 from mmes.cli import main
 from mmes.cli.arguments import add_options
 from mmes.cli.doctor import EXTRAS, _estimate
-from mmes.run_options import RUN_OPTIONS
+from mmes.run.options import RUN_OPTIONS
 from mmes.testing import hostile
 
 ROOT = Path(__file__).resolve().parents[2]

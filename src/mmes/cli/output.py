@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mmes.cli.status import Mistake
-from mmes.display import duration
-from mmes.result import Result
+from mmes.run.display import duration
+from mmes.run.result import Result
 
 DEFAULT_FOLDER = "mmes-out"
 

@@ -27,13 +27,14 @@ from mmes.cli.status import (
     say,
 )
 from mmes.cli.target import BuiltIn, chosen_dimension, load_target
-from mmes.display import Display
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
+from mmes.evaluate.options import EVALUATION
 from mmes.evaluate.protocol import place_of
 from mmes.minimize import Run, resumed_run
-from mmes.observe import Progress
-from mmes.result import Result
-from mmes.run_options import CHECKPOINTS, EVALUATION, LIMITS, RUN_OPTIONS
+from mmes.run.display import Display
+from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
+from mmes.run.progress import Progress
+from mmes.run.result import Result
 from mmes.stopping import StopReason
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from mmes.base.cores import usable_cores
 from mmes.evaluate.factory import made
+from mmes.evaluate.options import EVALUATION
 from mmes.evaluate.own import OwnEvaluator, is_evaluator
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Exceptions, Task
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
-from mmes.run_options import EVALUATION
 
 _DEFAULTS = {option.name: option.default for option in EVALUATION}
 

@@ -17,7 +17,7 @@ from mmes.clustering.solve import SearchSettings
 from mmes.experiments.objectives import has_clustering_graph, is_clustering, resolve
 from mmes.experiments.plan import PlanError, Trial
 from mmes.experiments.subspace_runs import METHODS
-from mmes.run_options import LIMITS
+from mmes.run.options import LIMITS
 from mmes.strategies import get_strategy
 
 RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))

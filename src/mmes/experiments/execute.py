@@ -18,7 +18,7 @@ from mmes.experiments.store import TrialResult, thin
 from mmes.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
-from mmes.restarts import uniform_start
+from mmes.run.restarts import uniform_start
 from mmes.spaces.start import Start, size_of_box
 from mmes.strategies import get_strategy
 

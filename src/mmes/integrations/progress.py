@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from mmes.errors import MMESWarning, warn_user
 from mmes.integrations.missing import missing
-from mmes.observe import Progress
+from mmes.run.progress import Progress
 
 __all__ = ["LoggingWarning", "every", "log_to", "tqdm_bar"]
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from mmes.integrations.missing import missing
 from mmes.minimize import minimize
-from mmes.observe import Progress
-from mmes.result import Result
+from mmes.run.progress import Progress
+from mmes.run.result import Result
 
 try:
     from scipy.optimize import OptimizeResult, OptimizeWarning

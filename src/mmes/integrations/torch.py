@@ -24,7 +24,7 @@ from mmes.integrations.missing import missing
 from mmes.integrations.own_options import refuse_own_options
 from mmes.integrations.precision import SmallSteps
 from mmes.minimize import minimize
-from mmes.result import Result
+from mmes.run.result import Result
 
 try:
     import torch

@@ -23,7 +23,7 @@ from mmes.replicas.course import Course
 from mmes.replicas.engine import Terms
 from mmes.replicas.replica import Replica
 from mmes.replicas.shares import Batch, Cutting, Round, ranges
-from mmes.result import Result
+from mmes.run.result import Result
 from mmes.strategies import AskTell
 
 _BLOCK_BYTES = 64 * 2**20

@@ -15,7 +15,7 @@ from mmes.common_options import COMMON_OPTIONS
 from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.kernels.devices import started_from
-from mmes.restarts import grown_options
+from mmes.run.restarts import grown_options
 from mmes.spaces.boxes import Box, Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_sigma

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,80 +12,7 @@ from numpy.typing import NDArray
 
 from mmes.stopping import StopReason
 
-COLUMNS = ("evaluations", "best", "sigma", "start")
-WHOLE = ("evaluations", "start")
 SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed")
-
-
-class History:
-    """The convergence of a run, thinned so that it never grows beyond a fixed size.
-
-    A line is kept for every k-th generation; when the table is full, every other line is dropped
-    and k doubles. The last generation is always there.
-
-    Parameters
-    ----------
-    limit : int
-        Lines kept at most.
-    """
-
-    def __init__(self, limit: int = 2000):
-        self._limit = limit
-        self._stride = 1
-        self._seen = 0
-        self._lines: list[tuple[float, ...]] = []
-        self._last: tuple[float, ...] | None = None
-
-    def record(self, evaluations: int, best: float, sigma: float, start: int) -> None:
-        """Take note of one generation."""
-        line = (float(evaluations), best, sigma, float(start))
-        if self._seen % self._stride == 0:
-            self._lines.append(line)
-            if len(self._lines) >= self._limit:
-                self._lines = self._lines[::2]
-                self._stride *= 2
-        self._last = line
-        self._seen += 1
-
-    @property
-    def last_best(self) -> float:
-        """The best value of the last line; NaN where there is none."""
-        return math.nan if self._last is None else self._last[1]
-
-    def table(self) -> NDArray[np.float64]:
-        """Return the lines kept, one per row, with the columns `COLUMNS`."""
-        lines = list(self._lines)
-        if self._last is not None and (not lines or lines[-1] != self._last):
-            lines.append(self._last)
-        return np.array(lines, dtype=np.float64).reshape(-1, len(COLUMNS))
-
-    def columns(self, last: tuple[float, ...] | None = None) -> dict[str, NDArray[Any]]:
-        """Return evaluations, best value so far, sigma and number of the start, an array each.
-
-        `last` is a line to add, of a generation that was not completed.
-        """
-        table = self.table() if last is None else np.vstack([self.table(), last])
-        found = dict(zip(COLUMNS, table.T, strict=True))
-        return found | {name: found[name].astype(np.int64) for name in WHOLE}
-
-    def scalars(self) -> dict[str, Any]:
-        """Return what a checkpoint writes as text."""
-        return {"limit": self._limit, "stride": self._stride, "seen": self._seen}
-
-    @classmethod
-    def restored(cls, scalars: dict[str, Any], table: NDArray[np.float64]) -> History:
-        """Return the history that `scalars` and `table` were taken from."""
-        for name in ("limit", "stride", "seen"):
-            if type(scalars[name]) is not int or scalars[name] < (name != "seen"):
-                raise ValueError(f"{name} of the history must be an integer, not {scalars[name]!r}")
-        made = cls(scalars["limit"])
-        made._stride, made._seen = scalars["stride"], scalars["seen"]
-        made._lines = [tuple(map(float, line)) for line in table]
-        if made._lines:
-            made._last = made._lines[-1]
-            if (made._seen - 1) % made._stride != 0:
-                made._lines.pop()  # the last generation was not one of the kept ones
-        return made
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmes.display import watchers
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
@@ -23,16 +22,17 @@ from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.own import is_evaluator
 from mmes.evaluate.protocol import place_of
-from mmes.interrupts import Interrupts
 from mmes.kernels.devices import check_workers
-from mmes.noise import ASKED, Again
-from mmes.observe import Observers, Progress
-from mmes.restarts import RESTARTABLE
-from mmes.result import Result
-from mmes.run_limits import Limits
-from mmes.run_settings import RunSettings, resumed_arguments
-from mmes.run_state import RunState, Spent
-from mmes.saving import Saver
+from mmes.run.display import watchers
+from mmes.run.interrupts import Interrupts
+from mmes.run.limits import Limits
+from mmes.run.noise import ASKED, Again
+from mmes.run.progress import Observers, Progress
+from mmes.run.restarts import RESTARTABLE
+from mmes.run.result import Result
+from mmes.run.saving import Saver
+from mmes.run.settings import RunSettings, resumed_arguments
+from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.stopping import StopReason

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from mmes.observe import Progress
+from mmes.run.progress import Progress
 
 _LIVE_SECONDS = 0.1
 _PLAIN_SECONDS = 5.0

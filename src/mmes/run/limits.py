@@ -6,8 +6,8 @@ import math
 import time
 from typing import Any
 
-from mmes.noise import REEVALUATIONS
-from mmes.run_state import RunState
+from mmes.run.noise import REEVALUATIONS
+from mmes.run.state import RunState
 from mmes.stopping import StopReason
 
 # Time kept at most for the evaluations at the end, where their number was left to us.
@@ -20,7 +20,7 @@ class Limits:
     Parameters
     ----------
     given : dict
-        The run's options, checked; see `mmes.run_options`.
+        The run's options, checked; see `mmes.run.options`.
     state : RunState
         How far the run has come; changes as it goes on.
     """

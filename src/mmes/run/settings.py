@@ -16,11 +16,12 @@ from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
 from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
+from mmes.evaluate.options import EVALUATION
 from mmes.kernels import kernel_for
 from mmes.kernels.choose import check_device_name
 from mmes.kernels.devices import started_from
-from mmes.restarts import grown_options, start_point, start_seed
-from mmes.run_options import EVALUATION, RUN_OPTIONS, check_together
+from mmes.run.options import RUN_OPTIONS, check_together
+from mmes.run.restarts import grown_options, start_point, start_seed
 from mmes.spaces.bounds import checked_bounds, checked_box
 from mmes.spaces.manifolds import Manifold, checked_manifold, manifold_from
 from mmes.spaces.start import Start, checked_start, claimed_size

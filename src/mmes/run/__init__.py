@@ -1,0 +1,1 @@
+"""One run, from what was asked to its result."""
