@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.reasons import StopReason
 from mmes.problems import get
-from mmes.stopping import StopReason
 from mmes.strategies import STRATEGIES
 
 MAPS = {"f + 1e3": (1.0, 1e3), "f - 1e3": (1.0, -1e3), "1e-6 f": (1e-6, 0.0), "1e6 f": (1e6, 0.0)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mmes
-from mmes.stopping import StopReason
+from mmes.base.reasons import StopReason
 from mmes.strategies import STRATEGIES
 
 ROOT = Path(__file__).resolve().parent.parent

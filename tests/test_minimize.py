@@ -11,8 +11,8 @@ import pytest
 
 import mmes
 from mmes import kernels
+from mmes.base.reasons import StopReason
 from mmes.errors import FailedEvaluationWarning, KernelWarning
-from mmes.stopping import StopReason
 
 X0 = np.ones(12)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.reasons import StopReason
 from mmes.run.noise import NoiseWatch
-from mmes.stopping import StopReason
 
 
 class Noisy:

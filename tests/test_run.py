@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import mmes
+from mmes.base.reasons import StopReason
 from mmes.errors import RestartWarning
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
-from mmes.stopping import StopReason
 
 X0 = np.ones(6)
 NO_SPACE = {"bounds": None, "scale": None, "manifold": None}

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmes.base.options import Option
-from mmes.common_options import COMMON_OPTIONS
 from mmes.competitors import COMPETITORS
 from mmes.competitors.shell import SHARED_OPTIONS
 from mmes.minimize import RUN_OPTIONS
 from mmes.strategies import STRATEGIES
+from mmes.strategies.shell.options import COMMON_OPTIONS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 INTRODUCTION = """# Options

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import mmes
+from mmes.base.reasons import StopReason
 from mmes.problems import get
 from mmes.spaces.boxes import Start
 from mmes.spaces.boxes.smooth import Smooth
-from mmes.stopping import StopReason
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 COLORS = ("#1b6ca8", "#d1495b", "#66a182", "#8d6a9f")

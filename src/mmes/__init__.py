@@ -9,6 +9,7 @@ See `minimize` for one call that does it all and `MMES` for asking and telling b
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mmes.base.reasons import StopReason
 from mmes.base.version import __version__
 from mmes.errors import (
     CheckpointCorrupt,
@@ -26,7 +27,6 @@ from mmes.minimize import Run, minimize, options, resume
 from mmes.mixture import Mixture
 from mmes.run.progress import Progress
 from mmes.run.result import Result
-from mmes.stopping import StopReason
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
 
 __all__ = [

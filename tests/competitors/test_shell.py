@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from small import ellipsoid, make, rastrigin, walk
 
+from mmes.base.reasons import StopReason
 from mmes.competitors import COMPETITORS
 from mmes.competitors.draws import Draws
 from mmes.errors import TellError
-from mmes.stopping import StopReason
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "competitors.json"
 everyone = pytest.mark.parametrize("name", COMPETITORS)

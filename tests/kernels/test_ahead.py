@@ -10,7 +10,7 @@ import pytest
 
 from mmes.base.tensors import hosted
 from mmes.strategies import STRATEGIES
-from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.shell.ask_tell import AskTell
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
 pytest.importorskip("triton", reason="triton is not installed")

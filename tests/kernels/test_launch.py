@@ -193,7 +193,7 @@ class Elsewhere:
 def test_values_of_another_device_come_through_the_one_door(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from mmes.bookkeeping import told
+    from mmes.strategies.shell.pending import told
 
     flow = Watched()
     arrivals = Arrivals(flow)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import mmes
-from mmes.stopping import StopReason
+from mmes.base.reasons import StopReason
 
 N = 8
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.stopping import Standstill, StopReason
+from mmes.base.reasons import StopReason
+from mmes.strategies.shell.standstill import Standstill
 
 N = 8
 

@@ -11,6 +11,7 @@ from typing import Any
 import mmes
 from mmes import checkpoint as files
 from mmes.base.loading import is_location
+from mmes.base.reasons import StopReason
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
 from mmes.cli.output import output_folder, summary, write_result
 from mmes.cli.replicas import FORMS, workers_of
@@ -35,7 +36,6 @@ from mmes.run.display import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
 from mmes.run.progress import Progress
 from mmes.run.result import Result
-from mmes.stopping import StopReason
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
 
 _RUN = """\

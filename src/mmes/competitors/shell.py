@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from mmes.base import memory
 from mmes.base.options import Option, validated
 from mmes.base.randomness import fresh_seed
-from mmes.bookkeeping import OneAtATime, Pending, checked_rows, told
-from mmes.common_options import COMMON_OPTIONS
+from mmes.base.reasons import StopReason
 from mmes.competitors.draws import Draws, Vector
 from mmes.competitors.setting import WORST, Asking, Setting
 from mmes.kernels import choose_kernel
 from mmes.spaces.bounds import checked_box, checked_inside
 from mmes.spaces.manifolds import checked_manifold
 from mmes.spaces.start import checked_point, claimed_size
-from mmes.stopping import StopReason
+from mmes.strategies.shell.options import COMMON_OPTIONS
+from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, told
 
 _COMMON = {option.name: option for option in COMMON_OPTIONS}
 SHARED_OPTIONS = (

@@ -6,9 +6,9 @@ import math
 import time
 from typing import Any
 
+from mmes.base.reasons import StopReason
 from mmes.run.noise import REEVALUATIONS
 from mmes.run.state import RunState
-from mmes.stopping import StopReason
 
 # Time kept at most for the evaluations at the end, where their number was left to us.
 _KEPT_SHARE = 0.2

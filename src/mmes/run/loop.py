@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.reasons import StopReason
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
@@ -35,7 +36,6 @@ from mmes.run.settings import RunSettings, resumed_arguments
 from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
-from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 
 # Said rather than that a stop was requested.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.stopping import StopReason
+from mmes.base.reasons import StopReason
 
 Vector = NDArray[np.float64]
 

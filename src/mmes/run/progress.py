@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.stopping import StopReason
+from mmes.base.reasons import StopReason
 
 SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed")
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
+from mmes.base.reasons import StopReason
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import Start
-from mmes.stopping import StopReason
 
 Vector = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.reasons import StopReason
 from mmes.base.tensors import hosted
-from mmes.stopping import StopReason
 
 
 @dataclass(frozen=True)

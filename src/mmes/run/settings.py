@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
-from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels import kernel_for
@@ -34,6 +33,7 @@ from mmes.strategies import (
     named_strategy,
     strategies_with,
 )
+from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads", "device", *DEVICE_OPTIONS)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.reasons import StopReason
 from mmes.base.tensors import hosted
 from mmes.run.history import COLUMNS, History
 from mmes.run.noise import GENERATIONS, Again, NoiseWatch
 from mmes.run.result import Result
 from mmes.run.settings import RunSettings, understood
-from mmes.stopping import StopReason
 from mmes.strategies import AnyStrategy, AskTell
 from mmes.strategies.record import checked_scalar
 

@@ -1,6 +1,5 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
@@ -21,6 +20,7 @@ from mmes.strategies.registry import (
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
+from mmes.strategies.shell.ask_tell import AskTell
 
 __all__ = [
     "AUTO_LIMIT",

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (
     POPULATION_SIZE,
@@ -27,9 +26,10 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import Evidence, StepState
 
 # Matrices of n x n numbers at the same time: C, its factor, the inverse of that where there are

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmes.strategies.protocol import Vector
+from mmes.strategies.shell.protocol import Vector
 from mmes.strategies.step_size import CSA
 
 

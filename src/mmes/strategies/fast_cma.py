@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
@@ -28,9 +27,10 @@ from mmes.strategies.common import (
     rate_option,
     value_or,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _OPTIONS = (

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
@@ -19,9 +18,10 @@ from mmes.strategies.common import (
     mirrored_option,
     planned_vectors,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepSizeRule, StepState
 
 RULES = ("csa", "psr", "rsr", "gsr", "pta")

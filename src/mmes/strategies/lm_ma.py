@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
@@ -36,9 +35,10 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma, default_population_size
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import CSA, Evidence, StepState
 
 _OPTIONS = (

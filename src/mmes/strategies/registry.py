@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from mmes.base.loading import is_location, load_object
 from mmes.base.options import Option, suggestion
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA
 from mmes.strategies.isotropic_es import IsotropicES
@@ -17,6 +16,7 @@ from mmes.strategies.mmes import MMES, AdaptiveMMES
 from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
+from mmes.strategies.shell.ask_tell import AskTell
 
 if TYPE_CHECKING:
     from mmes.competitors import Competitor

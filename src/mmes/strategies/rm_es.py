@@ -13,7 +13,6 @@ from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall
 from mmes.strategies.archive import Archive, claim_row
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
@@ -26,9 +25,10 @@ from mmes.strategies.common import (
     rate_option,
     value_or,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _RANK_ONE_OPTIONS = (

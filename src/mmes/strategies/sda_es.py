@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.common import (
     POPULATION_SIZE,
     Population,
@@ -25,9 +24,10 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import GSR, Evidence, StepState
 
 # Standard deviation of the directions' first entries; not zero, because the deflation divides by

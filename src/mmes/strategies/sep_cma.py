@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.ask_tell import AskTell
 from mmes.strategies.cma_rates import Rates
 from mmes.strategies.common import (
     POPULATION_SIZE,
@@ -20,9 +19,10 @@ from mmes.strategies.common import (
     planned_vectors,
     reducing,
 )
-from mmes.strategies.protocol import Setup, Vector
 from mmes.strategies.recombination import bounded_sigma
 from mmes.strategies.record import Recorded
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.protocol import Setup, Vector
 from mmes.strategies.step_size import Evidence, StepState
 
 _OPTIONS = (

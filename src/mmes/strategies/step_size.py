@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel
 from mmes.kernels.short import success_share
-from mmes.strategies.protocol import Vector
+from mmes.strategies.shell.protocol import Vector
 
 
 def _none() -> Vector:

@@ -1,6 +1,6 @@
 """What every strategy must do: a suite of checks for strategies, ours and yours.
 
-A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.strategies.protocol`).
+A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.strategies.shell.protocol`).
 In a test file::
 
     import pytest
@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.reasons import StopReason
 from mmes.kernels import native_problem
-from mmes.stopping import StopReason
-from mmes.strategies.ask_tell import AskTell
+from mmes.strategies.shell.ask_tell import AskTell
 
 Strategy = type[AskTell]
 Check = Callable[[Strategy], None]

@@ -20,8 +20,8 @@ from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer
-from mmes.strategies.protocol import Setup
 from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.shell.protocol import Setup
 from mmes.strategies.step_size import paired_growth, smoothed
 
 

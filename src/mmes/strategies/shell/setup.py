@@ -16,8 +16,8 @@ from mmes.spaces.bounds import checked_bounds, checked_inside
 from mmes.spaces.boxes import BOXES, Box, Start
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, claimed_size
-from mmes.strategies.protocol import Search, Setup, Vector
 from mmes.strategies.recombination import default_population_size
+from mmes.strategies.shell.protocol import Search, Setup, Vector
 
 # On a plateau the mutation strength does not grow beyond so many sigma0.
 PLATEAU_LIMIT = 1e4

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.options import Option, validated
-from mmes.bookkeeping import OneAtATime, Pending, checked_rows, rebuilt, told
-from mmes.common_options import COMMON_OPTIONS
+from mmes.base.reasons import StopReason
 from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.kernels.devices import started_from
@@ -19,13 +18,14 @@ from mmes.run.restarts import grown_options
 from mmes.spaces.boxes import Box, Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_sigma
-from mmes.stopping import StopReason
-from mmes.strategies.beginning import Beginning, apart, planned_search, widest_sigma
-from mmes.strategies.candidates import Candidates, as_candidate
-from mmes.strategies.ends import Ends
-from mmes.strategies.protocol import Search, Vector
 from mmes.strategies.recombination import rank
-from mmes.strategies.saved import restored, state_of
+from mmes.strategies.shell.candidates import Candidates, as_candidate
+from mmes.strategies.shell.options import COMMON_OPTIONS
+from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, rebuilt, told
+from mmes.strategies.shell.protocol import Search, Vector
+from mmes.strategies.shell.setup import Beginning, apart, planned_search, widest_sigma
+from mmes.strategies.shell.state import restored, state_of
+from mmes.strategies.shell.stopping import Ends
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)

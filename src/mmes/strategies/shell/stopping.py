@@ -8,11 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
-from mmes.stopping import Standstill, StopReason
-from mmes.strategies.protocol import Search
 from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.record import checked_scalar
+from mmes.strategies.shell.protocol import Search
+from mmes.strategies.shell.standstill import Standstill
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.

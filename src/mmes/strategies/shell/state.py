@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mmes.common_options import DEVICE_OPTIONS, with_new_names
 from mmes.spaces.manifolds import manifold_from
-from mmes.strategies.beginning import apart
-from mmes.strategies.candidates import as_candidate
-from mmes.strategies.protocol import Search
 from mmes.strategies.record import LARGEST_COUNT, checked_scalar
+from mmes.strategies.shell.candidates import as_candidate
+from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
+from mmes.strategies.shell.protocol import Search
+from mmes.strategies.shell.setup import apart
 
 if TYPE_CHECKING:
-    from mmes.strategies.ask_tell import AskTell
+    from mmes.strategies.shell.ask_tell import AskTell
 
 S = TypeVar("S", bound="AskTell")
 

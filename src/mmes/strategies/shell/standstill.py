@@ -5,64 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-class StopReason(Enum):
-    """Why a run ended. Each member carries a status number and a sentence.
-
-    Attributes
-    ----------
-    status : int
-        A stable number for scripts.
-    sentence : str
-        The reason in words.
-    """
-
-    TARGET_REACHED = 0, "The target value was reached."
-    STAGNATED = 1, "The values no longer improve (stagnation)."
-    SIGMA_TOO_SMALL = 2, "The mutation strength sigma fell to sigma_min."
-    MAX_EVALUATIONS = 3, "The budget of evaluations is spent."
-    MAX_GENERATIONS = 4, "The limit of generations is reached."
-    TIME_LIMIT = 5, "The time limit is reached."
-    CALLBACK = 6, "The callback asked to stop."
-    REQUESTED = 7, "A stop was requested."
-    SIGMA_TOO_LARGE = (
-        8,
-        "The search ran away to huge steps: is the objective unbounded below?",
-    )
-    UNBOUNDED = 9, "The objective returned -inf: it is unbounded below."
-    ALL_FAILED = 10, "No candidate of ten generations in a row gave a finite value."
-    INTERRUPTED = 11, "The run was interrupted."
-    CONVERGED_X = 12, "The search converged: steps are shorter than xtol times the first ones."
-    CONVERGED_F = 13, "The search converged: values differ by no more than ftol or rounding."
-    FLAT = 14, "The objective is flat: every value was the same."
-    NOISY = (
-        15,
-        "Noise stops the progress, and a larger population does not fit: allow more evaluations "
-        "or memory, or average several evaluations in the objective.",
-    )
-
-    def __init__(self, status: int, sentence: str):
-        self.status = status
-        self.sentence = sentence
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search ended where it could not, or need not, do better."""
-        return self in (
-            StopReason.TARGET_REACHED,
-            StopReason.CONVERGED_X,
-            StopReason.CONVERGED_F,
-        )
-
 
 # If the typical value of a generation moves by this share between the quarters of a window, the
 # search is under way.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel
 from mmes.spaces.boxes import Box
-from mmes.strategies.protocol import Search
+from mmes.strategies.shell.protocol import Search
 
 Rows = NDArray[np.int64]
 
