@@ -15,8 +15,9 @@ import mmes.kernels
 from mmes.kernels import KERNELS, SampleCall, StepLaw, choose_kernel
 from mmes.problems import problem
 from mmes.spaces.boxes import BOXES, Box
-from mmes.strategies import AskTell, common
-from mmes.strategies.record import Recorded
+from mmes.strategies import AskTell
+from mmes.strategies.parts import population as common
+from mmes.strategies.parts.record import Recorded
 from mmes.testing import strategies
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()

@@ -30,8 +30,8 @@ import numpy as np
 
 from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
 from mmes.strategies import AskTell
-from mmes.strategies.common import POPULATION_SIZE, damping_option, planned_vectors
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.population import POPULATION_SIZE, damping_option, planned_vectors
+from mmes.strategies.parts.record import Recorded
 
 
 @dataclass

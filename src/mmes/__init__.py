@@ -24,10 +24,10 @@ from mmes.errors import (
 )
 from mmes.evaluate.factory import Factory
 from mmes.minimize import Run, minimize, options, resume
-from mmes.mixture import Mixture
 from mmes.run.progress import Progress
 from mmes.run.result import Result
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
+from mmes.strategies.mmes.mixture import Mixture
 
 __all__ = [
     "MMES",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmes.kernels import ReferenceKernel
-from mmes.strategies.archive import Archive, claim_row
+from mmes.strategies.parts.archive import Archive, claim_row
 
 
 def filled(stamps: list[int]) -> Archive:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmes.strategies import step_size
-from mmes.strategies.recombination import effective_size, log_weights
+from mmes.strategies.parts import step_size
+from mmes.strategies.parts.recombination import effective_size, log_weights
 
 
 def test_success_share_counts_a_win_as_one_and_a_tie_as_one_half() -> None:

@@ -25,8 +25,8 @@ from mmes.strategies import (
     RmES,
     SepCMA,
 )
-from mmes.strategies.cma_rates import Rates
 from mmes.strategies.isotropic_es import RULES
+from mmes.strategies.parts.cma_rates import Rates
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "rivals.json"
 RIVALS = [name for name in STRATEGIES if name != "mmes"]

@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 
 from mmes.kernels import ReferenceKernel
-from mmes.strategies.common import Population
 from mmes.strategies.isotropic_es import RULES, make_rule
-from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepState, joint_ranks
+from mmes.strategies.parts.population import Population
+from mmes.strategies.parts.step_size import (
+    CSA,
+    GSR,
+    PSR,
+    PTA,
+    RSR,
+    Evidence,
+    StepState,
+    joint_ranks,
+)
 
 KERNEL = ReferenceKernel()
 N, GENERATIONS = 40, 4000

@@ -20,7 +20,7 @@ from mmes.kernels import kernel_for
 from mmes.kernels.choose import check_device_name
 from mmes.kernels.devices import started_from
 from mmes.run.options import RUN_OPTIONS, check_together
-from mmes.run.restarts import grown_options, start_point, start_seed
+from mmes.run.restarts import start_point, start_seed
 from mmes.spaces.bounds import checked_bounds, checked_box
 from mmes.spaces.manifolds import Manifold, checked_manifold, manifold_from
 from mmes.spaces.start import Start, checked_start, claimed_size
@@ -33,6 +33,7 @@ from mmes.strategies import (
     named_strategy,
     strategies_with,
 )
+from mmes.strategies.parts.growth import grown_options
 from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
 
 # The options of the search that may differ after resuming, because no result depends on them.

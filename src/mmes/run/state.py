@@ -16,7 +16,7 @@ from mmes.run.noise import GENERATIONS, Again, NoiseWatch
 from mmes.run.result import Result
 from mmes.run.settings import RunSettings, understood
 from mmes.strategies import AnyStrategy, AskTell
-from mmes.strategies.record import checked_scalar
+from mmes.strategies.parts.record import checked_scalar
 
 Vector = NDArray[np.float64]
 

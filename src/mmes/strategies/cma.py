@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
-from mmes.strategies.cma_rates import Rates
-from mmes.strategies.common import (
+from mmes.strategies.parts.cma_rates import Rates
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     damping_option,
@@ -26,11 +26,11 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.recombination import bounded_sigma, default_population_size
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import Evidence, StepState
 
 # Matrices of n x n numbers at the same time: C, its factor, the inverse of that where there are
 # bounds, and two in passing while the factor is made; the eigen-decomposition has two more.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.common import (
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     Sampler,
@@ -18,11 +18,20 @@ from mmes.strategies.common import (
     mirrored_option,
     planned_vectors,
 )
-from mmes.strategies.recombination import bounded_sigma
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import (
+    CSA,
+    GSR,
+    PSR,
+    PTA,
+    RSR,
+    Evidence,
+    StepSizeRule,
+    StepState,
+)
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import CSA, GSR, PSR, PTA, RSR, Evidence, StepSizeRule, StepState
 
 RULES = ("csa", "psr", "rsr", "gsr", "pta")
 

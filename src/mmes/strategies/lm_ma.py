@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
-from mmes.strategies.common import (
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     Sampler,
@@ -35,11 +35,11 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.recombination import bounded_sigma, default_population_size
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import CSA, Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import CSA, Evidence, StepState
 
 _OPTIONS = (
     POPULATION_SIZE,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall
-from mmes.strategies.archive import Archive, claim_row
-from mmes.strategies.common import (
+from mmes.strategies.parts.archive import Archive, claim_row
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     Sampler,
@@ -25,11 +25,11 @@ from mmes.strategies.common import (
     rate_option,
     value_or,
 )
-from mmes.strategies.recombination import bounded_sigma
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import RSR, Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import RSR, Evidence, StepState
 
 _RANK_ONE_OPTIONS = (
     POPULATION_SIZE,

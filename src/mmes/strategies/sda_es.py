@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, RecombineCall
-from mmes.strategies.common import (
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     Sampler,
@@ -24,11 +24,11 @@ from mmes.strategies.common import (
     reducing,
     value_or,
 )
-from mmes.strategies.recombination import bounded_sigma
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import GSR, Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import GSR, Evidence, StepState
 
 # Standard deviation of the directions' first entries; not zero, because the deflation divides by
 # their length.

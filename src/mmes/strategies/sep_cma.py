@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.cma_rates import Rates
-from mmes.strategies.common import (
+from mmes.strategies.parts.cma_rates import Rates
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     Sampler,
@@ -19,11 +19,11 @@ from mmes.strategies.common import (
     planned_vectors,
     reducing,
 )
-from mmes.strategies.recombination import bounded_sigma
-from mmes.strategies.record import Recorded
+from mmes.strategies.parts.recombination import bounded_sigma
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.step_size import Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
-from mmes.strategies.step_size import Evidence, StepState
 
 _OPTIONS = (
     POPULATION_SIZE,

@@ -11,7 +11,7 @@ from mmes.experiments.sections.section import Extent, Findings, Material, Sectio
 from mmes.experiments.sections.setting import full
 from mmes.experiments.statistics import Floats, summarize
 from mmes.experiments.tables import Cell, Line, Table
-from mmes.mixture import Mixture
+from mmes.strategies.mmes.mixture import Mixture
 
 VARIABLES, DIRECTIONS, RATE, SAMPLES = 1000, 200, 0.01, 10_000
 STRENGTHS = tuple(range(2, 33, 2))

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
 from mmes.spaces.boxes import Box
-from mmes.strategies.archive import claim_row
 from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer
-from mmes.strategies.recombination import bounded_sigma
+from mmes.strategies.parts.archive import claim_row
+from mmes.strategies.parts.recombination import bounded_sigma
+from mmes.strategies.parts.step_size import paired_growth, smoothed
 from mmes.strategies.shell.protocol import Setup
-from mmes.strategies.step_size import paired_growth, smoothed
 
 
 class Generation:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes import mixture
 from mmes.base.options import Option
 from mmes.kernels import Noise
-from mmes.strategies.common import (
+from mmes.strategies.mmes import mixture
+from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
     damping_option,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle
-from mmes.strategies.archive import Archive
+from mmes.strategies.parts.archive import Archive
 
 
 @dataclass

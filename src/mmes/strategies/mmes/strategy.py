@@ -11,13 +11,13 @@ from mmes.base.memory import in_words
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies.archive import Archive
 from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 from mmes.strategies.mmes.state import State
-from mmes.strategies.recombination import default_population_size
-from mmes.strategies.record import Arrays, Recorded
+from mmes.strategies.parts.archive import Archive
+from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.record import Arrays, Recorded
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 

@@ -14,11 +14,11 @@ from mmes.base.reasons import StopReason
 from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.kernels.devices import started_from
-from mmes.run.restarts import grown_options
 from mmes.spaces.boxes import Box, Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_sigma
-from mmes.strategies.recombination import rank
+from mmes.strategies.parts.growth import grown_options
+from mmes.strategies.parts.recombination import rank
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, rebuilt, told

@@ -16,7 +16,7 @@ from mmes.spaces.bounds import checked_bounds, checked_inside
 from mmes.spaces.boxes import BOXES, Box, Start
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, claimed_size
-from mmes.strategies.recombination import default_population_size
+from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.shell.protocol import Search, Setup, Vector
 
 # On a plateau the mutation strength does not grow beyond so many sigma0.
@@ -109,7 +109,7 @@ def check_declared(strategy: Any) -> None:
     if all(option.name != "population_size" for option in strategy.search_type.options):
         raise TypeError(
             f"the strategy {strategy.name!r} has no option population_size: the options of its "
-            f"search must list one, such as mmes.strategies.common.POPULATION_SIZE"
+            f"search must list one, such as mmes.strategies.parts.population.POPULATION_SIZE"
         )
 
 

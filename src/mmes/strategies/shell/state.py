@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmes.spaces.manifolds import manifold_from
-from mmes.strategies.record import LARGEST_COUNT, checked_scalar
+from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
 from mmes.strategies.shell.protocol import Search

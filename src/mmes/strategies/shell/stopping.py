@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
-from mmes.strategies.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
-from mmes.strategies.record import checked_scalar
+from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
+from mmes.strategies.parts.record import checked_scalar
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import Standstill
 

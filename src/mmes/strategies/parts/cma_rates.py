@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmes.strategies.parts.step_size import CSA
 from mmes.strategies.shell.protocol import Vector
-from mmes.strategies.step_size import CSA
 
 
 @dataclass(frozen=True)

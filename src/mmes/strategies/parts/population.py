@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Handle, Kernel, ReducingKernel, SampleCall, StepLaw
-from mmes.strategies.recombination import default_population_size, effective_size, log_weights
-from mmes.strategies.record import Centred
+from mmes.strategies.parts.recombination import default_population_size, effective_size, log_weights
+from mmes.strategies.parts.record import Centred
 from mmes.strategies.shell.protocol import Setup, Vector
 
 POPULATION_SIZE = Option(

@@ -1,0 +1,1 @@
+"""What the strategies share: archive, states, recombination, step sizes, population."""
