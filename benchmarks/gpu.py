@@ -25,8 +25,9 @@ import numpy as np
 import torch
 
 import mmes
-from mmes.kernels import DrawnRows, ReferenceKernel, triton
-from mmes.kernels.torch import TorchKernel
+from mmes.kernels import DrawnRows, ReferenceKernel
+from mmes.kernels.gpu import triton
+from mmes.kernels.gpu.torch import TorchKernel
 
 RESULTS: list[dict[str, object]] = []
 

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
 
-from mmes.kernels import triton_launch  # noqa: E402
-from mmes.kernels.triton_launch import Launch, Launcher  # noqa: E402
-from mmes.kernels.triton_mail import Arrivals, Flow, Upload  # noqa: E402
+from mmes.kernels.gpu import triton_launch  # noqa: E402
+from mmes.kernels.gpu.triton_launch import Launch, Launcher  # noqa: E402
+from mmes.kernels.gpu.triton_mail import Arrivals, Flow, Upload  # noqa: E402
 
 
 class Graph:

@@ -218,7 +218,7 @@ def test_the_archive_gives_way_to_the_memory_of_the_device(
     # 31 candidates in float32 and 5 vectors in float64, and 20 directions.
     room = n * (4 * 31 + 8 * 5 + 4 * 20)
     monkeypatch.setattr(
-        "mmes.kernels.torch.TorchKernel.available_bytes", lambda kernel: int(room / 0.8) + 1
+        "mmes.kernels.gpu.torch.TorchKernel.available_bytes", lambda kernel: int(room / 0.8) + 1
     )
     start = torch.ones(n, device=DEVICE)
     with pytest.warns(ReducedArchiveWarning, match="m is reduced to 20"):
@@ -285,7 +285,7 @@ def test_means_in_single_precision(name: str) -> None:
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
 @pytest.mark.parametrize("name", ["mmes", "adaptive"])
 def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = pytest.importorskip("mmes.kernels.triton_launch")
+    launch = pytest.importorskip("mmes.kernels.gpu.triton_launch")
 
     def run() -> AskTell:
         es = STRATEGIES[name](torch.ones(300, device=DEVICE), 0.5, seed=1, bounds=(-5, 5))

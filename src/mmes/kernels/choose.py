@@ -39,13 +39,13 @@ class Precision(NamedTuple):
 
 
 def _torch(device: str, precision: Precision) -> Kernel:
-    from mmes.kernels.torch import TorchKernel
+    from mmes.kernels.gpu.torch import TorchKernel
 
     return TorchKernel(device, *precision)
 
 
 def _triton(device: str, precision: Precision) -> Kernel:
-    from mmes.kernels.triton import TritonKernel
+    from mmes.kernels.gpu.triton import TritonKernel
 
     return TritonKernel(device, *precision)
 

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from mmes.base import memory, randomness
+from mmes.kernels.gpu.torch_boxes import DeviceBox
+from mmes.kernels.gpu.torch_random import parts
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
@@ -24,8 +26,6 @@ from mmes.kernels.protocol import (
     Vector,
 )
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
-from mmes.kernels.torch_boxes import DeviceBox
-from mmes.kernels.torch_random import parts
 from mmes.spaces.boxes import Box, BoxCode
 
 # Numbers of a tile: rows times coordinates.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mmes.kernels.triton_mail import Upload, index_of
+from mmes.kernels.gpu.triton_mail import Upload, index_of
 
 # Work that was the same so many times is recorded, and this much is remembered.
 _USUAL = 3

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.kernels import triton_code
+from mmes.kernels.gpu import triton_code
+from mmes.kernels.gpu.torch import TorchKernel
+from mmes.kernels.gpu.triton_launch import Launch, Launcher
+from mmes.kernels.gpu.triton_mail import Arrivals, Flow, Upload
 from mmes.kernels.protocol import DrawnRows, RecombineCall, SampleCall, ScaleCall, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
-from mmes.kernels.torch import TorchKernel
-from mmes.kernels.triton_launch import Launch, Launcher
-from mmes.kernels.triton_mail import Arrivals, Flow, Upload
 from mmes.spaces.boxes import Box, BoxCode
 
 # Philox blocks of one program, 4 coordinates each.

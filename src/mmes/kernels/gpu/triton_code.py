@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from mmes.base.randomness import Stream
-from mmes.kernels.triton_random import noise, normal_pair, philox, real
+from mmes.kernels.gpu.triton_random import noise, normal_pair, philox, real
 
 # Places in `numbers`, after those of the random numbers' address.
 _FIRST, _SECOND, _THIRD = (tl.constexpr(k) for k in (3, 4, 5))

@@ -1,0 +1,1 @@
+"""Vectors on a device: torch everywhere, Triton on a GPU."""
