@@ -6,8 +6,8 @@ from multiprocessing import get_context
 import pytest
 
 from mmes.evaluate.futures import FuturesEvaluator
-from mmes.evaluate.processes import ProcessEvaluator
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
+from mmes.evaluate.workers.processes import ProcessEvaluator
 from mmes.testing.evaluators import CHECKS, check_evaluator
 
 

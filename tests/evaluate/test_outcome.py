@@ -8,7 +8,7 @@ import fractions
 import numpy as np
 import pytest
 
-from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.values import as_value, as_values
 
 GOOD = [
     (1.5, 1.5),

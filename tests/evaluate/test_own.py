@@ -7,7 +7,7 @@ import pytest
 
 import mmes
 from mmes.errors import EvaluationError
-from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.values import as_value, as_values
 from mmes.testing.evaluators import CHECKS
 
 X0 = np.ones(6)

@@ -276,6 +276,6 @@ def test_row29_an_objective_may_print_fork_and_start_threads(way, script):
 
 
 def test_row29_processes_do_not_start_by_fork():
-    from mmes.evaluate.children import start_context
+    from mmes.evaluate.workers.children import start_context
 
     assert start_context().get_start_method() in ("forkserver", "spawn")

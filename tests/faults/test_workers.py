@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import mmes
-from mmes.evaluate import pickling, processes
+from mmes.evaluate.workers import pickling, processes
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)

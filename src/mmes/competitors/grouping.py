@@ -11,7 +11,7 @@ import numpy as np
 from mmes.base.randomness import Stream
 from mmes.competitors.draws import Draws, Indices, Vector
 from mmes.competitors.setting import WORST, Asking, told
-from mmes.evaluate.outcome import as_value, as_values
+from mmes.evaluate.values import as_value, as_values
 from mmes.spaces.bounds import checked_box
 
 ROWS = 256

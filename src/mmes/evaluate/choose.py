@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mmes.base.cores import usable_cores
+from mmes.evaluate.adapter import OwnEvaluator, is_evaluator
 from mmes.evaluate.factory import made
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.own import OwnEvaluator, is_evaluator
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Exceptions, Task
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
@@ -61,7 +61,7 @@ def make_evaluator(
         count = usable_cores()
     # Imported where they are needed: multiprocessing alone takes a tenth of `import mmes`.
     if count >= 1:
-        from mmes.evaluate.processes import ProcessEvaluator
+        from mmes.evaluate.workers.processes import ProcessEvaluator
 
         return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
     make = getattr(workers, "evaluator", None)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
-from mmes.evaluate.outcome import answer_of, as_value, as_values
 from mmes.evaluate.protocol import located, mark
+from mmes.evaluate.values import answer_of, as_value, as_values
 
 Exceptions = tuple[type[BaseException], ...]
 

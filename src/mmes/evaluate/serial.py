@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.evaluate.outcome import answer_of, as_value, as_values
 from mmes.evaluate.protocol import Evaluator, located, mark
 from mmes.evaluate.remote import Exceptions
+from mmes.evaluate.values import answer_of, as_value, as_values
 
 
 class SerialEvaluator(Evaluator):

@@ -13,7 +13,7 @@ import numpy as np
 from mmes import problems
 from mmes.base.loading import is_location, load_objective
 from mmes.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
-from mmes.evaluate.outcome import as_value
+from mmes.evaluate.values import as_value
 from mmes.problems.problem import Problem, Vector
 
 CLUSTERING = "clustering/"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base import memory
-from mmes.evaluate.pickling import pickled_classes
+from mmes.evaluate.workers.pickling import pickled_classes
 from mmes.replicas import digests
 from mmes.strategies import STRATEGIES, AskTell
 

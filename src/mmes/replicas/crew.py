@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import ReplicaMismatch, ReplicaWarning, warn_user
-from mmes.evaluate.pickling import pickled
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
+from mmes.evaluate.workers.pickling import pickled
 from mmes.replicas.course import Course
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.roster import Member, Message, Roster, Work

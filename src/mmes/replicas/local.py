@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mmes.base.cores import usable_cores
-from mmes.evaluate import children, worker
-from mmes.evaluate.channel import Channel, Line
 from mmes.evaluate.remote import Task
+from mmes.evaluate.workers import children, worker
+from mmes.evaluate.workers.channel import Channel, Line
 from mmes.replicas.crew import Crew
 from mmes.replicas.engine import Terms
 from mmes.replicas.replica import Replica

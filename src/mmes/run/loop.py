@@ -19,9 +19,9 @@ from mmes.errors import (
     RestartWarning,
     warn_user,
 )
+from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.own import is_evaluator
 from mmes.evaluate.protocol import place_of
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.errors import TellError
-from mmes.evaluate.outcome import as_values
+from mmes.evaluate.values import as_values
 
 Vector = NDArray[np.float64]
 

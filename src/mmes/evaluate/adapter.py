@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.tensors import hosted
-from mmes.evaluate.outcome import as_values
 from mmes.evaluate.protocol import Evaluator, mark
+from mmes.evaluate.values import as_values
 
 
 def is_evaluator(thing: Any) -> bool:

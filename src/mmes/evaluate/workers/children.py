@@ -16,7 +16,7 @@ def start_context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mmes.evaluate.server"])
+    context.set_forkserver_preload(["mmes.evaluate.workers.server"])
     return context
 
 

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError
-from mmes.evaluate import children, worker
-from mmes.evaluate.channel import Channel
-from mmes.evaluate.pickling import pickled
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
-from mmes.evaluate.shared import SHARED_BYTES, Slots
+from mmes.evaluate.workers import children, worker
+from mmes.evaluate.workers.channel import Channel
+from mmes.evaluate.workers.pickling import pickled
+from mmes.evaluate.workers.shared import SHARED_BYTES, Slots
 
 # Batches of short evaluations are made about this long, so that handing them over costs little.
 _BATCH_SECONDS = 2e-3

@@ -13,7 +13,7 @@ import os
 import signal
 from pathlib import Path
 
-from mmes.evaluate import worker
+from mmes.evaluate.workers import worker
 
 _SERVER = worker.IMPORTED_IN
 

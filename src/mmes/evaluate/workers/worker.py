@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mmes.errors import in_words
-from mmes.evaluate.channel import Line
-from mmes.evaluate.shared import Attached
+from mmes.evaluate.workers.channel import Line
+from mmes.evaluate.workers.shared import Attached
 
 READY = "ready"
 DONE_ONE = "done one"
