@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import checkpoint, exclusive
+from mmes import checkpoint
+from mmes.checkpoint import files
 from mmes.errors import CheckpointCorrupt, CheckpointError, CheckpointExists, CheckpointWarning
 from mmes.run.saving import Saver
 from mmes.testing import hostile
@@ -96,7 +97,7 @@ def test_two_writers_do_not_mix(tmp_path):
     path = tmp_path / "run.mmes"
     message = r"another process is writing .*run\.mmes;"
     with (
-        exclusive.new_file(checkpoint.partial_path(path)),
+        files.new_file(checkpoint.partial_path(path)),
         pytest.raises(CheckpointError, match=message),
     ):
         checkpoint.write(path, {}, {})

@@ -9,7 +9,7 @@ import polars
 import pytest
 from pretended import make_outcome, make_run
 
-from mmes.experiments.files import write_atomically
+from mmes.checkpoint.files import write_atomically
 from mmes.experiments.objectives import named_file
 from mmes.experiments.statistics import first_hits
 from mmes.experiments.store import Store, StoreError, thin

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import checkpoint, exclusive
+from mmes import checkpoint
+from mmes.checkpoint import files
 from mmes.errors import CheckpointError, CheckpointWarning
 from mmes.testing import hostile
 
@@ -32,7 +33,7 @@ def test_row11_a_full_disk_leaves_the_old_file_and_the_run_goes_on(tmp_path, mon
     whole = mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=300)
     mmes.minimize(hostile.sphere, *START, seed=5, max_evaluations=50, checkpoint=path)
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
-    monkeypatch.setattr(checkpoint.os, call, no_space)
+    monkeypatch.setattr(os, call, no_space)
     with pytest.warns(CheckpointWarning, match="cannot be written .*No space") as said:
         result = mmes.resume(path, hostile.sphere, max_evaluations=300, checkpoint_generations=2)
     assert len(said) == 1
@@ -46,7 +47,7 @@ def no_space(*_, **__):
 
 
 def test_row11_strict_raises(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint.os, "fsync", no_space)
+    monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(CheckpointError, match=r"run\.mmes cannot be written: .*No space"):
         mmes.minimize(
             hostile.sphere,
@@ -192,7 +193,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     """It opens the unfinished file, the owner finishes, and only then is the lock free."""
     path = tmp_path / "run.mmes"
     partial = checkpoint.partial_path(path)
-    lock = exclusive._lock
+    lock = files._lock
     met = []
 
     def late(handle, name):
@@ -205,7 +206,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     checkpoint.write(path, {"n": 1}, {"x": np.arange(5.0)})
     finished = path.read_bytes()
     os.rename(path, partial)
-    monkeypatch.setattr(exclusive, "_lock", late)
+    monkeypatch.setattr(files, "_lock", late)
     checkpoint.write(path, {"n": 2}, {})
     assert met == [finished]
     assert checkpoint.read(path)[0] == {"n": 2}
@@ -214,7 +215,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
 
 def test_row32_two_writers_of_one_file_are_told_apart(tmp_path):
     path = tmp_path / "run.mmes"
-    with exclusive.new_file(checkpoint.partial_path(path)) as file:
+    with files.new_file(checkpoint.partial_path(path)) as file:
         file.write(b"unfinished")
         with pytest.raises(CheckpointError, match="another process is writing"):
             checkpoint.write(path, {"n": 1}, {})
@@ -231,7 +232,7 @@ def test_row12_a_second_signal_while_writing_leaves_nothing_behind(tmp_path, mon
             raise KeyboardInterrupt
         replace(source, target)
 
-    monkeypatch.setattr(checkpoint.os, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         checkpoint.write(path, {"n": 2}, {})
     assert os.listdir(tmp_path) == ["run.mmes"]
@@ -285,7 +286,7 @@ def checkpoint_format(path):
 
 def test_row15_a_newer_format_is_refused_with_a_sentence(saved, monkeypatch):
     state, arrays = checkpoint.read(saved)
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    monkeypatch.setattr(checkpoint.format, "FORMAT", 2)
     checkpoint.write(saved, state, arrays)
     monkeypatch.undo()
     with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 2.*upgrade mmes"):

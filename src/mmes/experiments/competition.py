@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mmes.base.loading import is_location
+from mmes.checkpoint.files import write_text
 from mmes.experiments.availability import refuse_mistakes
-from mmes.experiments.files import write_text
 from mmes.experiments.objectives import fixed_dimension, named_file
 from mmes.experiments.plan import Objective, PlanError, Strategy, Trial
 from mmes.experiments.reproduce import Effort, Laboratory, carry_out, write_findings

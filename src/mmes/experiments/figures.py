@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mmes.base.extras import require
+from mmes.checkpoint.files import write_atomically
 from mmes.experiments.charts import Chart, Series
-from mmes.experiments.files import write_atomically
 
 PALETTE = (
     "#1f4e9c", "#d1495b", "#2a9d57", "#8e5ea2", "#e08a1e", "#3aa6b9", "#6b6b6b", "#b5579d",

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mmes.experiments.files import write_text
+from mmes.checkpoint.files import write_text
 from mmes.experiments.statistics import Mark
 from mmes.experiments.tables import Cell, Table, number
 

@@ -12,7 +12,6 @@ from mmes.experiments.charts import (
     observed_targets,
     runtime_distribution,
 )
-from mmes.experiments.files import file_stem
 from mmes.experiments.plan import Trial
 from mmes.experiments.sections.section import Findings
 from mmes.experiments.statistics import expected_running_time
@@ -128,3 +127,18 @@ def _charts(data: Comparison, targeted: bool) -> list[Chart]:
                 convergence(here, data.outcomes, name=chart_name, title=title, trace=trace)
             )
     return [chart for chart in charts if chart.series]
+
+
+LONGEST_STEM = 80
+
+
+def file_stem(text: str) -> str:
+    """Return a name for a file about `text`: letters, digits and hyphens; long ones end in a hash.
+
+    Labels of problems are the user's and may be of any length; file systems allow 255 bytes.
+    """
+    stem = "".join(c if c.isalnum() else "-" for c in text.lower())
+    if len(stem.encode()) <= LONGEST_STEM:
+        return stem
+    short = stem.encode()[: LONGEST_STEM - 13].decode(errors="ignore")
+    return f"{short}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmes.checkpoint.files import write_json
 from mmes.experiments.availability import refuse_mistakes
 from mmes.experiments.figures import write_figure
-from mmes.experiments.files import write_json
 from mmes.experiments.formats import write_table
 from mmes.experiments.overview import overview
 from mmes.experiments.plan import Plan, Trial

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mmes.base.extras import require
-from mmes.experiments.files import write_atomically, write_json
+from mmes.checkpoint.files import write_atomically, write_json
 from mmes.experiments.objectives import named_file
 from mmes.experiments.plan import Objective, Strategy, Trial
 from mmes.experiments.statistics import Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmes.experiments.files import write_text
+from mmes.checkpoint.files import write_text
 from mmes.report.laboratory import page_of
 from mmes.report.page import render
 from mmes.report.single import is_single_run, single_page

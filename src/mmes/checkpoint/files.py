@@ -7,11 +7,13 @@ living process is writing is left alone, and said so.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, BinaryIO
 
 from mmes.errors import CheckpointError
 
@@ -85,3 +87,32 @@ def is_same(path: Path, handle: int) -> bool:
         return os.path.samestat(os.lstat(path), os.fstat(handle))
     except FileNotFoundError:
         return False
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
+    """Write a file so that it is there whole or not at all, even if the machine loses power."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
+    try:
+        with open(temporary, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as JSON, whole or not at all."""
+    write_text(path, json.dumps(data, indent=1, sort_keys=True))

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mmes import exclusive
 from mmes.base.version import __version__
+from mmes.checkpoint import files
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -104,12 +104,12 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
     """
     path = Path(path)
     partial = partial_path(path)
-    with exclusive.new_file(partial) as file:
+    with files.new_file(partial) as file:
         try:
             _write_archive(file, state, arrays)
             file.flush()
             os.fsync(file.fileno())
-            if not exclusive.is_same(partial, file.fileno()):
+            if not files.is_same(partial, file.fileno()):
                 raise CheckpointError(f"another process has removed or replaced {partial}")
             _keep_previous(path)
             os.replace(partial, path)

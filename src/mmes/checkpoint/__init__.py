@@ -1,0 +1,13 @@
+"""Checkpoints: a safe file format, and files that are there whole or not at all."""
+
+from mmes.checkpoint.format import (
+    FORMAT,
+    exists,
+    partial_path,
+    previous_path,
+    read,
+    read_one,
+    write,
+)
+
+__all__ = ["FORMAT", "exists", "partial_path", "previous_path", "read", "read_one", "write"]
