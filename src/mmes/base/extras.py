@@ -26,3 +26,18 @@ def require(module: str, extra: str = "bench") -> Any:
             f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'",
             name=package,
         ) from None
+
+
+def missing(package: str, extra: str) -> ImportError:
+    """Return the error that names the extra of mmes that brings a package.
+
+    Parameters
+    ----------
+    package : str
+        The package that could not be imported.
+    extra : str
+        The extra that installs it.
+    """
+    return ImportError(
+        f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'", name=package
+    )

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mmes.base.extras import missing
 from mmes.base.randomness import child_seed
-from mmes.integrations.missing import missing
 from mmes.minimize import minimize
 from mmes.spaces.start import SIGMA_SHARE_OF_BOX
 from mmes.strategies import get_strategy, is_auto

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.integrations.missing import missing
+from mmes.base.extras import missing
 from mmes.integrations.precision import SmallSteps
 from mmes.strategies.parts.recombination import default_population_size
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.extras import missing
 from mmes.base.randomness import fresh_seed
-from mmes.integrations.missing import missing
 from mmes.integrations.own_options import refuse_own_options
 from mmes.spaces.start import SIGMA_SHARE_OF_BOX
 from mmes.strategies import AnyStrategy, automatic, get_strategy, is_auto

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+from mmes.base.extras import missing
 from mmes.errors import MMESWarning, warn_user
-from mmes.integrations.missing import missing
 from mmes.run.progress import Progress
 
 __all__ = ["LoggingWarning", "every", "log_to", "tqdm_bar"]

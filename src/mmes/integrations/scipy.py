@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mmes.integrations.missing import missing
+from mmes.base.extras import missing
 from mmes.minimize import minimize
 from mmes.run.progress import Progress
 from mmes.run.result import Result

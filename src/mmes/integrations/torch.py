@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base import memory
+from mmes.base.extras import missing
 from mmes.errors import MMESWarning, warn_user
-from mmes.integrations.missing import missing
 from mmes.integrations.own_options import refuse_own_options
 from mmes.integrations.precision import SmallSteps
 from mmes.minimize import minimize
