@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import mmes._native as native
+import mmes.kernels._native as native
 from mmes.base import randomness
 from mmes.base.randomness import Stream
 

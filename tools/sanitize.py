@@ -49,7 +49,7 @@ def main() -> int:
         # -S: without the hook of an editable install, which would win over the path.
         python = [sys.executable, "-S"]
         tests = [str(ROOT / test) for test in TESTS]
-        check = f"import mmes._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
+        check = f"import mmes.kernels._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
         subprocess.run([*python, "-c", check], check=True, env=environment, cwd=folder)
         command = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
         status = subprocess.run(command, env=environment, cwd=folder, check=False).returncode

@@ -337,7 +337,7 @@ def test_row23_wrong_tells_change_nothing(strategy):
 
 
 def test_row27_without_the_native_kernel_the_reference_runs(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mmes._native", None)
+    monkeypatch.setitem(sys.modules, "mmes.kernels._native", None)
     monkeypatch.delattr(mmes, "_native", raising=False)
     monkeypatch.delitem(sys.modules, "mmes.kernels.native", raising=False)
     with pytest.warns(KernelWarning, match="native kernel cannot be loaded"):

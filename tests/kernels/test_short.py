@@ -7,7 +7,7 @@ import pytest
 
 from mmes.kernels import short
 
-native = pytest.importorskip("mmes._native")
+native = pytest.importorskip("mmes.kernels._native")
 
 
 def both(name: str, *arguments):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mmes.base import randomness
 
 try:
-    import mmes._native as _native
+    import mmes.kernels._native as _native
 except ImportError:  # choose_kernel says why
     _native = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-import mmes._native as _native
+import mmes.kernels._native as _native
 from mmes.base.cores import usable_cores
 from mmes.kernels.host import HostVectors, aligned
 from mmes.kernels.protocol import (

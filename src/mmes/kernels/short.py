@@ -72,4 +72,4 @@ DEFINITIONS = {f.__name__: f for f in (renew, success_share, add_by_draw, opposi
 """The functions in Python, which those in C++ must agree with."""
 
 with contextlib.suppress(ImportError):
-    from mmes._native import add_by_draw, opposition, renew, success_share
+    from mmes.kernels._native import add_by_draw, opposition, renew, success_share
