@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from mmes.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
+from mmes.lab.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
 from mmes.spaces.manifolds import Grassmann
 
 EVALUATIONS = 300_000

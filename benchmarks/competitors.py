@@ -16,7 +16,7 @@ import numpy as np
 
 import mmes
 from mmes import problems
-from mmes.competitors import COMPETITORS
+from mmes.lab.competitors import COMPETITORS
 
 FULL = 3_000_000
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from mmes import problems
-from mmes.competitors import Grouping, differential_grouping
+from mmes.lab.competitors import Grouping, differential_grouping
 from mmes.problems import Problem
 
 HEADER = (

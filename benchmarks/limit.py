@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mmes.experiments.plan import Strategy, Trial
-from mmes.experiments.runner import execute
-from mmes.experiments.sections.setting import PROBLEMS
-from mmes.experiments.store import Store
+from mmes.lab.experiments.plan import Strategy, Trial
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.runner import execute
+from mmes.lab.experiments.sections.setting import PROBLEMS
 
 DATA = Path(__file__).parent / "data" / "limit.csv"
 DIMENSIONS = (50, 100, 150, 200)

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from mmes.experiments.execute import perform, starting_point
-from mmes.experiments.objectives import resolve
-from mmes.experiments.plan import Objective, Strategy, Trial
-from mmes.experiments.runner import execute
-from mmes.experiments.sections.setting import PROBLEMS, STRATEGIES
-from mmes.experiments.store import Store, TrialResult
+from mmes.lab.experiments.execute import perform, starting_point
+from mmes.lab.experiments.objectives import resolve
+from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.results.store import Store, TrialResult
+from mmes.lab.experiments.runner import execute
+from mmes.lab.experiments.sections.setting import PROBLEMS, STRATEGIES
 
 DATA = Path(__file__).parent / "data" / "thousand.csv"
 N = 1000

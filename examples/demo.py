@@ -19,7 +19,7 @@ import numpy as np
 
 import mmes
 from mmes import problems
-from mmes.experiments import paper
+from mmes.lab.experiments.analysis import paper
 
 DIMENSION, TARGET, SEED = 1000, 1e-8, 1
 PROBLEMS = {"Cigar": "cigar", "DiffPow": "different_powers", "Discus": "discus"}

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import load_digits, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from mmes.clustering import SparseSpectralClustering
+from mmes.lab.clustering import SparseSpectralClustering
 
 BUDGET = 20_000
 

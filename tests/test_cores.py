@@ -13,8 +13,8 @@ import mmes
 from mmes.base.cores import usable_cores
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.options import EVALUATION
-from mmes.experiments import runner
-from mmes.experiments.store import Store
+from mmes.lab.experiments import runner
+from mmes.lab.experiments.results.store import Store
 
 SOURCE = Path(mmes.__file__).parent
 

@@ -11,7 +11,7 @@ import pytest
 
 import mmes
 from mmes.base.loading import load_objective
-from mmes.experiments.objectives import resolve
+from mmes.lab.experiments.objectives import resolve
 from mmes.strategies import MMES, get_strategy
 
 NEIGHBOUR = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.competitors import COMPETITORS
+from mmes.lab.competitors import COMPETITORS
 from mmes.strategies import STRATEGIES
 
 N = 40

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmes.experiments.competition import finished_runs
-from mmes.experiments.formats import to_markdown
-from mmes.experiments.plan import Trial
-from mmes.experiments.single_runs import take_over
-from mmes.experiments.standings import standings, value_after
-from mmes.experiments.store import Store, TrialResult
-from mmes.experiments.tables import Table, number
+from mmes.lab.experiments.analysis.standings import standings, value_after
+from mmes.lab.experiments.analysis.tables import Table, number
+from mmes.lab.experiments.competition import finished_runs
+from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.formats import to_markdown
+from mmes.lab.experiments.results.single_runs import take_over
+from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.problems.suite import CHECKPOINTS
 
 ROOT = Path(__file__).parents[1]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mmes.base.options import Option
-from mmes.competitors import COMPETITORS
-from mmes.competitors.shell import SHARED_OPTIONS
+from mmes.lab.competitors import COMPETITORS
+from mmes.lab.competitors.shell import SHARED_OPTIONS
 from mmes.minimize import RUN_OPTIONS
 from mmes.strategies import STRATEGIES
 from mmes.strategies.shell.options import COMMON_OPTIONS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from mmes.experiments.store import Store
+from mmes.lab.experiments.results.store import Store
 
 folder = Path(tempfile.mkdtemp())
 

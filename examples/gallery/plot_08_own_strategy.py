@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mmes.experiments.store import Store
+from mmes.lab.experiments.results.store import Store
 
 folder = Path(tempfile.mkdtemp())
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-import mmes.experiments.reproduce as carrying_out
+import mmes.lab.experiments.reproduce as carrying_out
 from mmes.cli import main
-from mmes.experiments.store import Store
+from mmes.lab.experiments.results.store import Store
 
 PLAN = """
 name = "trial"

@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.clustering import SparseSpectralObjective, load_graph
-from mmes.clustering.competitors import (
+from mmes.lab.clustering import SparseSpectralObjective, load_graph
+from mmes.lab.clustering.competitors import (
     SmoothedModel,
     smoothed_trust_region,
     spectral_basis,
     subgradient_trust_region,
 )
-from mmes.clustering.trust_region import trust_region
+from mmes.lab.clustering.trust_region import trust_region
 from mmes.spaces.manifolds import Grassmann, Sphere
 
 

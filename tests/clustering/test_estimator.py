@@ -12,9 +12,9 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
-import mmes.clustering
-from mmes.clustering import SparseSpectralClustering, load_graph, normalized_laplacian
-from mmes.clustering.objective import SparseSpectralObjective
+import mmes.lab.clustering
+from mmes.lab.clustering import SparseSpectralClustering, load_graph, normalized_laplacian
+from mmes.lab.clustering.objective import SparseSpectralObjective
 
 
 def moons(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +145,7 @@ def test_bad_similarities_are_named(affinity, message):
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, "mmes.clustering.estimator")
+    monkeypatch.delitem(sys.modules, "mmes.lab.clustering.estimator")
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     with pytest.raises(ImportError, match=r"pip install 'mmes\[clustering\]'"):
-        _ = mmes.clustering.SparseSpectralClustering
+        _ = mmes.lab.clustering.SparseSpectralClustering

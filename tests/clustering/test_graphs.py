@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 import scipy.spatial.distance
 
-from mmes.clustering import (
+from mmes.lab.clustering import (
     dataset_names,
     graph_from_mat,
     load_graph,
@@ -17,7 +17,7 @@ from mmes.clustering import (
     normalized_laplacian,
     paper_affinity,
 )
-from mmes.clustering.graphs import pairwise_distances
+from mmes.lab.clustering.graphs import pairwise_distances
 
 # Sum of the N_c smallest eigenvalues of the Laplacian; the limit of the objective for beta -> 0.
 SMALLEST_EIGENVALUES = {

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.clustering import SparseSpectralObjective, load_graph
-from mmes.clustering import objective as module
+from mmes.lab.clustering import SparseSpectralObjective, load_graph
+from mmes.lab.clustering import objective as module
 from mmes.spaces.manifolds import Grassmann
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
-from mmes.clustering.solve import PAPER_SETTINGS
-from mmes.experiments.paper import load
+from mmes.lab.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
+from mmes.lab.clustering.solve import PAPER_SETTINGS
+from mmes.lab.experiments.analysis.paper import load
 
 
 def search(name: str, beta: float, seed: int, settings: SearchSettings = PAPER_SETTINGS):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mmes.competitors import COMPETITORS, Competitor
-from mmes.competitors.draws import Draws
-from mmes.competitors.setting import Setting
+from mmes.lab.competitors import COMPETITORS, Competitor
+from mmes.lab.competitors.parts.draws import Draws
+from mmes.lab.competitors.parts.setting import Setting
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "decc-g": {

@@ -11,15 +11,15 @@ import pytest
 from small import ellipsoid, make, rastrigin, setting, walk
 
 from mmes.base.randomness import Stream
-from mmes.competitors.ccpso2 import best_neighbours
-from mmes.competitors.decc_g import weight_bounds, weighted
-from mmes.competitors.genetic import blend, mutate_breeder
-from mmes.competitors.ma_sw_chains import Herd, breed, choose_parents
-from mmes.competitors.mos import allotments, updated_shares
-from mmes.competitors.setting import Incumbent, told
-from mmes.competitors.shade import Memory, Shade, factors_around
-from mmes.competitors.shade_ils import LocalSearches
-from mmes.competitors.solis_wets import Gains
+from mmes.lab.competitors.ccpso2 import best_neighbours
+from mmes.lab.competitors.decc_g import weight_bounds, weighted
+from mmes.lab.competitors.ma_sw_chains import Herd, breed, choose_parents
+from mmes.lab.competitors.mos import allotments, updated_shares
+from mmes.lab.competitors.parts.genetic import blend, mutate_breeder
+from mmes.lab.competitors.parts.setting import Incumbent, told
+from mmes.lab.competitors.parts.shade import Memory, Shade, factors_around
+from mmes.lab.competitors.parts.solis_wets import Gains
+from mmes.lab.competitors.shade_ils import LocalSearches
 
 # DECC-G
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from small import ellipsoid, setting
 
-from mmes.competitors.lbfgs import Corrections, lbfgs
-from mmes.competitors.mts import (
+from mmes.lab.competitors.parts.lbfgs import Corrections, lbfgs
+from mmes.lab.competitors.parts.mts import (
     MtsRules,
     SearchRange,
     Usefulness,
@@ -18,8 +18,8 @@ from mmes.competitors.mts import (
     mts_ls1,
     nothing_to_learn,
 )
-from mmes.competitors.setting import Incumbent, told
-from mmes.competitors.solis_wets import (
+from mmes.lab.competitors.parts.setting import Incumbent, told
+from mmes.lab.competitors.parts.solis_wets import (
     SMALLEST_STEP,
     SolisWetsRules,
     SolisWetsState,

@@ -10,17 +10,18 @@ from small import ellipsoid, rastrigin, setting
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
-from mmes.competitors import differential_grouping
-from mmes.competitors.differential_evolution import (
+from mmes.kernels import choose_kernel
+from mmes.lab.competitors import differential_grouping
+from mmes.lab.competitors.parts.differential_evolution import (
     crossover_mask,
     normals_between,
     partners,
     rand_1_bin,
 )
-from mmes.competitors.draws import Draws
-from mmes.competitors.genetic import blend, moved_inside, mutate_breeder, mutate_gaussian
-from mmes.competitors.grouping import random_groups
-from mmes.competitors.sansde import (
+from mmes.lab.competitors.parts.draws import Draws
+from mmes.lab.competitors.parts.genetic import blend, moved_inside, mutate_breeder, mutate_gaussian
+from mmes.lab.competitors.parts.grouping import random_groups
+from mmes.lab.competitors.parts.sansde import (
     Counter,
     CrossoverRecord,
     Part,
@@ -28,8 +29,7 @@ from mmes.competitors.sansde import (
     sansde,
     scale_factors,
 )
-from mmes.competitors.setting import Incumbent, reflect, told
-from mmes.kernels import choose_kernel
+from mmes.lab.competitors.parts.setting import Incumbent, reflect, told
 
 
 def test_numbers_are_those_of_their_address() -> None:

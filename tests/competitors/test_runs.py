@@ -11,7 +11,7 @@ from small import OPTIONS, ellipsoid, rastrigin
 
 import mmes
 from mmes.cli import main
-from mmes.competitors import COMPETITORS
+from mmes.lab.competitors import COMPETITORS
 from mmes.strategies import get_strategy
 
 everyone = pytest.mark.parametrize("name", COMPETITORS)

@@ -12,9 +12,9 @@ import pytest
 from small import ellipsoid, make, rastrigin, walk
 
 from mmes.base.reasons import StopReason
-from mmes.competitors import COMPETITORS
-from mmes.competitors.draws import Draws
 from mmes.errors import TellError
+from mmes.lab.competitors import COMPETITORS
+from mmes.lab.competitors.parts.draws import Draws
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "competitors.json"
 everyone = pytest.mark.parametrize("name", COMPETITORS)

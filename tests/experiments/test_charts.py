@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pretended import make_outcome, make_run
 
-from mmes.experiments.charts import (
+from mmes.lab.experiments.analysis.charts import (
     Chart,
     Series,
     convergence,
@@ -18,8 +18,8 @@ from mmes.experiments.charts import (
     typical_curve,
     values_at,
 )
-from mmes.experiments.figures import colours, draw, write_figure
-from mmes.experiments.plan import Objective, Strategy
+from mmes.lab.experiments.analysis.figures import colours, draw, write_figure
+from mmes.lab.experiments.plan import Objective, Strategy
 
 
 def test_a_trace_is_a_step_function_held_at_its_end():

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from pretended import make_outcome
 
-import mmes.experiments.reproduce as carrying_out
+import mmes.lab.experiments.reproduce as carrying_out
 from mmes import problems
 from mmes.cli import main
-from mmes.experiments.competition import Competition, competitor, finished_runs
-from mmes.experiments.execute import Observed, perform, with_records
-from mmes.experiments.plan import PlanError, Strategy
-from mmes.experiments.single_runs import runs_as_csv, take_over
-from mmes.experiments.standings import count, points, standings, value_after
-from mmes.experiments.store import Store
+from mmes.lab.experiments.analysis.standings import count, points, standings, value_after
+from mmes.lab.experiments.competition import Competition, competitor, finished_runs
+from mmes.lab.experiments.execute import Observed, perform, with_records
+from mmes.lab.experiments.plan import PlanError, Strategy
+from mmes.lab.experiments.results.single_runs import runs_as_csv, take_over
+from mmes.lab.experiments.results.store import Store
 
 MMES = competitor("mmes", {})
 

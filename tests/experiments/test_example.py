@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mmes.experiments.availability import missing_pieces
-from mmes.experiments.execute import perform
-from mmes.experiments.plan import read_plan
+from mmes.lab.experiments.availability import missing_pieces
+from mmes.lab.experiments.execute import perform
+from mmes.lab.experiments.plan import read_plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "comparison" / "plan.toml"
 

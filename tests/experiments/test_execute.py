@@ -7,8 +7,8 @@ import pytest
 
 import mmes
 from mmes import problems
-from mmes.experiments.execute import perform, starting_point
-from mmes.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.execute import perform, starting_point
+from mmes.lab.experiments.plan import Objective, Strategy, Trial
 
 
 def make(**changes) -> Trial:

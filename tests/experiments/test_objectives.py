@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmes.experiments.objectives import fingerprint, resolve
+from mmes.lab.experiments.objectives import fingerprint, resolve
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from mmes.experiments import paper
-from mmes.experiments.statistics import Mark
+from mmes.lab.experiments.analysis import paper
+from mmes.lab.experiments.analysis.statistics import Mark
 
 
 @pytest.mark.parametrize("suite", paper.SUITES)

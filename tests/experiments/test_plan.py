@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from mmes.experiments.plan import (
+from mmes.lab.experiments.plan import (
     Objective,
     Plan,
     PlanError,

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from pretended import make_run
 
-from mmes.experiments.runner import THREAD_VARIABLES, execute, shard
-from mmes.experiments.store import Store
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.runner import THREAD_VARIABLES, execute, shard
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_kill_9_loses_nothing_finished_and_repeats_nothing_finished(tmp_path, lo
     store, runs = Store(folder), [make_run(s) for s in range(12)]
     script = (
         "import sys; sys.path.insert(0, sys.argv[2]); import pretended\n"
-        "from mmes.experiments.runner import execute\n"
-        "from mmes.experiments.store import Store\n"
+        "from mmes.lab.experiments.runner import execute\n"
+        "from mmes.lab.experiments.results.store import Store\n"
         "if __name__ == '__main__':\n"
         "    runs = [pretended.make_run(s) for s in range(12)]\n"
         "    execute(runs, Store(sys.argv[1]), workers=2, function=pretended.gated, show=False)\n"

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from pretended import make_outcome
 
-from mmes.experiments import paper
-from mmes.experiments.availability import missing_pieces
-from mmes.experiments.formats import to_text
-from mmes.experiments.plan import Strategy
-from mmes.experiments.reproduce import (
+from mmes.lab.experiments.analysis import paper
+from mmes.lab.experiments.availability import missing_pieces
+from mmes.lab.experiments.plan import Strategy
+from mmes.lab.experiments.reproduce import (
     Effort,
     chosen_sections,
     material_of,
     measurement_of,
     reproduce_section,
 )
-from mmes.experiments.sections import SECTIONS, Extent, Material, accuracy, variants
-from mmes.experiments.store import Store
+from mmes.lab.experiments.results.formats import to_text
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.sections import SECTIONS, Extent, Material, accuracy, variants
 from mmes.strategies import get_strategy
 
 EVERY = pytest.mark.parametrize("name", SECTIONS)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mmes.experiments import statistics
-from mmes.experiments.statistics import Mark
+from mmes.lab.experiments.analysis import statistics
+from mmes.lab.experiments.analysis.statistics import Mark
 
 small_numbers = st.integers(-5, 5).map(float)
 

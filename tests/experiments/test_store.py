@@ -10,9 +10,9 @@ import pytest
 from pretended import make_outcome, make_run
 
 from mmes.checkpoint.files import write_atomically
-from mmes.experiments.objectives import named_file
-from mmes.experiments.statistics import first_hits
-from mmes.experiments.store import Store, StoreError, thin
+from mmes.lab.experiments.analysis.statistics import first_hits
+from mmes.lab.experiments.objectives import named_file
+from mmes.lab.experiments.results.store import Store, StoreError, thin
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -7,11 +7,11 @@ import pytest
 import scipy.io
 
 from mmes.cli import main
-from mmes.clustering import load_graph, sparse_basis
-from mmes.experiments.execute import perform
-from mmes.experiments.plan import Objective, Strategy, Trial, read_plan
-from mmes.experiments.store import Store
-from mmes.experiments.subspace_runs import METHODS
+from mmes.lab.clustering import load_graph, sparse_basis
+from mmes.lab.experiments.execute import perform
+from mmes.lab.experiments.plan import Objective, Strategy, Trial, read_plan
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.subspace_runs import METHODS
 
 
 def trial(strategy: Strategy, beta: float, most: int, name: str = "colon") -> Trial:

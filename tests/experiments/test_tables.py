@@ -9,11 +9,10 @@ import math
 import pytest
 from pretended import make_outcome, make_run
 
-from mmes.experiments import formats, paper
-from mmes.experiments.paper import Published
-from mmes.experiments.plan import Objective, Strategy
-from mmes.experiments.statistics import Mark
-from mmes.experiments.tables import (
+from mmes.lab.experiments.analysis import paper
+from mmes.lab.experiments.analysis.paper import Published
+from mmes.lab.experiments.analysis.statistics import Mark
+from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
     Heading,
@@ -24,6 +23,8 @@ from mmes.experiments.tables import (
     shades,
     wins,
 )
+from mmes.lab.experiments.plan import Objective, Strategy
+from mmes.lab.experiments.results import formats
 
 A, B = Strategy("mmes", "MMES"), Strategy("lm-ma", "LM-MA")
 CIGAR, DISCUS = Objective("cigar", "Cigar"), Objective("discus", "Discus")

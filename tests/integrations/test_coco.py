@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("cocoex")
 
 from mmes.cli import main
-from mmes.integrations.coco import Experiment
+from mmes.lab.coco import Experiment
 
 SMALL = ["--dimensions", "2,3", "--functions", "1-3", "--instances", "1,2", "--budget", "60"]
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from mmes.clustering import SparseSpectralObjective, load_graph
+from mmes.lab.clustering import SparseSpectralObjective, load_graph
 from mmes.minimize import minimize, resume
 from mmes.spaces.manifolds import Euclidean, Grassmann, Oblique, Sphere, Stiefel, manifold_from
 from mmes.strategies import MMES, STRATEGIES, RiemannianMMES

@@ -15,10 +15,10 @@ if str(HELPERS) not in sys.path:
 
 from pretended import make_outcome, make_run  # noqa: E402
 
-from mmes.experiments.plan import Objective, Strategy  # noqa: E402
-from mmes.experiments.reproduce import Laboratory  # noqa: E402
-from mmes.experiments.sections import SECTIONS, Extent  # noqa: E402
-from mmes.experiments.store import Store  # noqa: E402
+from mmes.lab.experiments.plan import Objective, Strategy  # noqa: E402
+from mmes.lab.experiments.reproduce import Laboratory  # noqa: E402
+from mmes.lab.experiments.results.store import Store  # noqa: E402
+from mmes.lab.experiments.sections import SECTIONS, Extent  # noqa: E402
 
 NASTY = "</script><b>Rm & ES"
 

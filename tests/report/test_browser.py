@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mmes.report import write_report
+from mmes.lab.report import write_report
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

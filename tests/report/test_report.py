@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pretended import make_outcome, make_run
 
-from mmes.experiments.charts import Chart, Series
-from mmes.experiments.plan import Objective
-from mmes.experiments.store import Store
-from mmes.report import write_report
-from mmes.report.page import chart_data
+from mmes.lab.experiments.analysis.charts import Chart, Series
+from mmes.lab.experiments.plan import Objective
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.report import write_report
+from mmes.lab.report.page import chart_data
 
 
 class Anchors(HTMLParser):

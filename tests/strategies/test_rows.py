@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.competitors import COMPETITORS
 from mmes.errors import TellError
+from mmes.lab.competitors import COMPETITORS
 
 N = 12
 

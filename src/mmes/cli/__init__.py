@@ -61,15 +61,15 @@ def _command(name: str) -> Callable[[list[str]], int]:
         case "run" | "resume":
             from mmes.cli import run as module
         case "problems":
-            from mmes.cli import problems as module
+            from mmes.lab.commands import problems as module
         case "doctor":
             from mmes.cli import doctor as module
         case "compete":
-            from mmes.cli import compete as module
+            from mmes.lab.commands import compete as module
         case "coco":
-            from mmes.cli import coco as module
+            from mmes.lab.commands import coco as module
         case _:
-            from mmes.cli import laboratory as module
+            from mmes.lab.commands import laboratory as module
     return getattr(module, name)
 
 

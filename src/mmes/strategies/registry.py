@@ -19,10 +19,10 @@ from mmes.strategies.sep_cma import SepCMA
 from mmes.strategies.shell.ask_tell import AskTell
 
 if TYPE_CHECKING:
-    from mmes.competitors import Competitor
+    from mmes.lab.competitors import Competitor
 
 AnyStrategy: TypeAlias = "AskTell | Competitor"
-"""What `minimize` drives: a strategy, or one of the bounded algorithms of `mmes.competitors`."""
+"""What `minimize` drives: a strategy, or one of the bounded algorithms of `mmes.lab.competitors`."""
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
@@ -126,7 +126,7 @@ def named_strategy(strategy: Any) -> type[AnyStrategy]:
     found = _spelt(strategy, STRATEGIES)
     if found is None:
         # Not at the top: few ask for them, and importing them takes a seventh of `import mmes`.
-        from mmes.competitors import COMPETITORS
+        from mmes.lab.competitors import COMPETITORS
 
         found = _spelt(strategy, COMPETITORS)
         if found is None:
@@ -147,7 +147,7 @@ def _spelt(name: str, known: Mapping[str, type[AnyStrategy]]) -> type[AnyStrateg
 def _is_strategy(thing: Any) -> TypeGuard[type[AnyStrategy]]:
     if not isinstance(thing, type) or issubclass(thing, AskTell):
         return isinstance(thing, type)
-    from mmes.competitors import Competitor
+    from mmes.lab.competitors import Competitor
 
     return issubclass(thing, Competitor)
 

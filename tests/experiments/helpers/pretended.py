@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mmes.experiments.plan import Objective, Strategy, Trial
-from mmes.experiments.store import TrialResult
+from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.results.store import TrialResult
 
 
 def make_run(seed: int, **changes) -> Trial:

@@ -1,0 +1,1 @@
+"""The laboratory: competitors, experiments, reports, clustering, COCO."""

@@ -1,0 +1,1 @@
+"""The laboratory's commands: bench, compete, reproduce, report, problems, coco."""

@@ -1,0 +1,86 @@
+"""``mmes coco``: a strategy on a suite of COCO."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mmes.cli.arguments import Parser, number
+from mmes.cli.status import OK, Mistake, say
+from mmes.lab.coco import Experiment, run_experiment
+
+_DESCRIPTION = """\
+Run a strategy on a suite of COCO and write the data that its own programs read.
+
+  mmes coco bbob-largescale --dimensions 20,40,80 --budget 1e4 --out results
+  mmes coco bbob-largescale --budget 1e4 --batch 3/8          one of eight machines or processes
+  python -m cocopp results/exdata/...                         tables and figures
+
+A problem ends at COCO's last target or with its budget, with restarts until then.
+"""
+
+
+def coco(argv: list[str]) -> int:
+    """Run ``mmes coco`` and return the exit code."""
+    parser = Parser(prog="mmes coco", usage="mmes coco SUITE [flags]", description=_DESCRIPTION)
+    parser.add_argument("suite", metavar="SUITE", help="bbob, bbob-largescale, bbob-boxed, ...")
+    for flag, what in (
+        ("--dimensions", "numbers of variables, such as 20,40 (all)"),
+        ("--functions", "functions, such as 1,2 or 1-5 (all)"),
+        ("--instances", "instances, such as 1-15 (all)"),
+    ):
+        parser.add_argument(flag, type=_integers, default=(), metavar="N,...", help=what)
+    parser.add_argument(
+        "--budget",
+        type=_positive,
+        default=100.0,
+        metavar="X",
+        help="evaluations per variable of each problem (100)",
+    )
+    parser.add_argument("--strategy", metavar="NAME", help="the strategy (that of mmes run)")
+    parser.add_argument("--name", help="the algorithm's name in the data")
+    parser.add_argument("--seed", type=_integer, default=1, metavar="N", help="the seed (1)")
+    parser.add_argument(
+        "--batch", type=_batch, default=(1, 1), metavar="I/K", help="the I-th of K parts"
+    )
+    parser.add_argument("--out", default="mmes-coco", metavar="FOLDER", help="(mmes-coco)")
+    given = vars(parser.parsed(argv))
+    out = given.pop("out")
+    try:
+        experiment = Experiment(**given)
+        folder = run_experiment(experiment, out)
+    except (ValueError, RuntimeError) as error:
+        raise Mistake(str(error)) from error
+    print(folder)
+    say(f"tables and figures: python -m cocopp {folder}")
+    return OK
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise argparse.ArgumentTypeError(f"must be integers such as 1,2 or 1-5, not {text!r}")
+        found += range(int(low), int(high or low) + 1)
+    return tuple(found)
+
+
+def _integer(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be an integer >= 0, not {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    value: Any = number(text)
+    if isinstance(value, str) or not value > 0:
+        raise argparse.ArgumentTypeError(f"must be a number > 0, not {text!r}")
+    return float(value)
+
+
+def _batch(text: str) -> tuple[int, int]:
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"must be I/K, such as 3/8, not {text!r}")
+    return int(part), int(parts)

@@ -1,0 +1,1 @@
+"""What the competitors share: draws, grouping, local searches, differential evolution."""

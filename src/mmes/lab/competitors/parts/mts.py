@@ -1,0 +1,167 @@
+"""MTS-LS1, the first local search of multiple trajectory search (Tseng, Chen 2008).
+
+One coordinate after the other is tried some way down, then some way up. The search range shrinks
+after a sweep without any improvement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmes.lab.competitors.parts.draws import Indices, Vector
+from mmes.lab.competitors.parts.setting import Asking, Incumbent, Setting
+from mmes.lab.competitors.parts.solis_wets import Gains
+
+
+@dataclass(frozen=True)
+class MtsRules:
+    """How far a coordinate is moved, in search ranges, and how the range changes.
+
+    Attributes
+    ----------
+    down, up : float
+        The first trial is `down` ranges below, the second `up` ranges above.
+    shrinkage : float
+        The range is multiplied by this after a failed sweep.
+    smallest : float
+        A range below this is reset.
+    reset : float
+        What it is reset to, as a share of the box.
+    """
+
+    down: float = 1.0
+    up: float = 0.5
+    shrinkage: float = 0.5
+    smallest: float = 1e-15
+    reset: float = 0.4
+
+
+@dataclass
+class SearchRange:
+    """The search range that belongs to a point, as a share of the box."""
+
+    share: float
+    improved: bool = True
+
+    def begin_sweep(self, rules: MtsRules, widest: float) -> None:
+        """Shrink the range if the last sweep found nothing, and begin another."""
+        if not self.improved:
+            self.share *= rules.shrinkage
+            if self.share * widest < rules.smallest:
+                self.share = rules.reset
+        self.improved = False
+
+
+Chooser = Callable[[], Indices]
+"""Returns the coordinates of the next sweep, in the order in which they are visited."""
+Learner = Callable[[int, float], None]
+"""Is told the coordinate that was visited and the gain there, 0 if there was none."""
+
+
+def mts_ls1(
+    setting: Setting,
+    point: Incumbent,
+    rules: MtsRules,
+    reach: SearchRange,
+    evaluations: int,
+    choose: Chooser,
+    learn: Learner,
+) -> Asking[Gains]:
+    """Improve a point, in place, with so many evaluations; its range is changed in place too."""
+    gains = Gains()
+    width = setting.width
+    widest = float(width.max())
+    while gains.evaluations < evaluations:
+        reach.begin_sweep(rules, widest)
+        for i in choose():
+            left = evaluations - gains.evaluations
+            if left == 0:
+                break
+            before = point.value
+            span = reach.share * float(width[i])
+            yield from _try_coordinate(setting, point, int(i), span, rules, min(left, 2), gains)
+            reach.improved = reach.improved or point.value < before
+            learn(int(i), before - point.value)
+    return gains
+
+
+def _try_coordinate(
+    setting: Setting,
+    point: Incumbent,
+    i: int,
+    span: float,
+    rules: MtsRules,
+    evaluations: int,
+    gains: Gains,
+) -> Asking[None]:
+    here = float(point.x[i])
+    low, high = float(setting.lower[i]), float(setting.upper[i])
+    trials = [min(here + rules.up * span, high)]
+    if here > low:
+        trials.insert(0, max(here - rules.down * span, low))
+    for place in trials[:evaluations]:
+        trial = point.x.copy()
+        trial[i] = place
+        value = float((yield trial[None, :])[0])
+        gains.note(point.value, value)
+        if value < point.value:
+            point.x, point.value = trial, value
+            return
+        if value == point.value:
+            return
+
+
+def all_coordinates(n: int) -> Chooser:
+    """Return a chooser of all coordinates in their order."""
+    everything = np.arange(n)
+    return lambda: everything
+
+
+def nothing_to_learn(coordinate: int, gain: float) -> None:
+    """Learn nothing: the plain MTS-LS1."""
+
+
+class Usefulness:
+    """MTS-LS1-Reduced: prefers the coordinates that were worth trying (LaTorre, Muelas, Pena 2013).
+
+    Parameters
+    ----------
+    n : int
+        Number of variables.
+    share_of_others : float
+        The share of all coordinates that is sampled from those not preferred.
+    sample : callable
+        Returns n random numbers for each sweep.
+    """
+
+    COVERED = 0.9
+    """The preferred coordinates make up this share of the usefulness."""
+    MEMORY = 0.7
+
+    def __init__(self, n: int, share_of_others: float, sample: Callable[[], Vector]):
+        self.worth = np.full(n, np.nan)
+        self._others = int(share_of_others * n)
+        self._sample = sample
+
+    def choose(self) -> Indices:
+        """Return the coordinates of the next sweep in increasing order."""
+        untried = np.isnan(self.worth)
+        most = 0.0 if untried.all() else float(np.nanmax(self.worth))
+        worth = np.where(untried, most + 1.0, self.worth)
+        order = np.argsort(-worth, kind="stable")
+        covered = np.cumsum(worth[order]) > self.COVERED * float(worth.sum())
+        preferred = int(covered.argmax()) + 1 if covered.any() else worth.size
+        others = order[preferred:]
+        lots = self._sample()[: others.size]
+        others = others[np.argsort(lots, kind="stable")[: self._others]]
+        return np.sort(np.concatenate([order[:preferred], others]))
+
+    def learn(self, coordinate: int, gain: float) -> None:
+        """Take note of what visiting a coordinate gained."""
+        old = self.worth[coordinate]
+        self.worth[coordinate] = (
+            gain if np.isnan(old) else self.MEMORY * old + (1.0 - self.MEMORY) * gain
+        )

@@ -1,0 +1,1 @@
+"""From single runs to statistics, tables, charts and standings."""

@@ -1,0 +1,232 @@
+"""Pictures as data: drawn by matplotlib on paper and by the report in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mmes.lab.experiments.analysis.statistics import Floats, ecdf, first_hits
+from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.store import TrialResult
+
+GRID = 160
+"""Points of an averaged convergence curve."""
+
+TARGETS = 10.0 ** np.linspace(2.0, -8.0, 51)
+"""Targets of a runtime distribution: five per factor of ten."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve.
+
+    Attributes
+    ----------
+    name : str
+        Its entry in the legend; curves of one name share a colour.
+    x, y : ndarray
+        The points.
+    low, high : ndarray or None
+        A band around it, quartiles as a rule.
+    kind : str
+        ``"line"``, ``"steps"`` or ``"points"``.
+    dashed : bool
+        For published values and fits.
+    """
+
+    name: str
+    x: Floats
+    y: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+    kind: str = "line"
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture: axes and curves.
+
+    Attributes
+    ----------
+    name : str
+        Name of its files.
+    title, x_label, y_label : str
+        What it shows.
+    series : tuple of Series
+        The curves.
+    x_log, y_log : bool
+        Logarithmic axes.
+    note : str
+        A sentence to print under it.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    x_log: bool = False
+    y_log: bool = False
+    note: str = field(default="")
+
+
+def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) -> Floats:
+    """Return what a run had at given numbers of evaluations: a step function, held at its end."""
+    place = np.searchsorted(trace_evaluations, evaluations, side="right") - 1
+    return values[np.maximum(place, 0)]
+
+
+def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") -> Series:
+    """Return the median over runs of a trace, with quartiles as its band.
+
+    Parameters
+    ----------
+    outcomes : sequence of TrialResult
+        Runs of one strategy on one problem.
+    trace : str
+        ``"trace_best"`` or ``"trace_sigma"``.
+    """
+    longest = max(float(o.trace_evaluations[-1]) for o in outcomes)
+    first = min(float(o.trace_evaluations[0]) for o in outcomes)
+    grid = np.linspace(first, longest, GRID)
+    values = np.vstack([values_at(grid, o.trace_evaluations, getattr(o, trace)) for o in outcomes])
+    if len(outcomes) == 1:
+        return Series("", grid, values[0])
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+    return Series("", grid, middle, low, high)
+
+
+def _by_strategy(
+    runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]
+) -> dict[str, list[tuple[Trial, TrialResult]]]:
+    found: dict[str, list[tuple[Trial, TrialResult]]] = {}
+    for run in runs:
+        if run.key in outcomes and outcomes[run.key].trace_evaluations.size:
+            found.setdefault(run.strategy.label, []).append((run, outcomes[run.key]))
+    return found
+
+
+def convergence(
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
+    *,
+    name: str,
+    title: str,
+    trace: str = "trace_best",
+    labels: Mapping[str, str] | None = None,
+) -> Chart:
+    """Return the convergence curves of the strategies on one problem.
+
+    Parameters
+    ----------
+    runs, outcomes
+        Runs of one problem and dimension, and what they gave.
+    name, title : str
+        As in `Chart`.
+    trace : str
+        ``"trace_best"`` or ``"trace_sigma"``.
+    labels : dict, optional
+        Names of the curves by the strategies' labels.
+    """
+    series: list[Series] = []
+    for label, found in _by_strategy(runs, outcomes).items():
+        curve = typical_curve([outcome for _, outcome in found], trace)
+        if np.isnan(curve.y).all():  # a method without a step size
+            continue
+        shown = (labels or {}).get(label, label)
+        series.append(Series(shown, curve.x, curve.y, curve.low, curve.high))
+    what = "best value" if trace == "trace_best" else "step size σ"
+    positive = all(np.nanmax(s.y) > 0 for s in series)
+    return Chart(
+        name,
+        title,
+        "evaluations",
+        f"{what} (median, quartiles)",
+        tuple(series),
+        y_log=positive,
+    )
+
+
+def shared_runs(runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]) -> list[Trial]:
+    """Return the finished runs on those problems that every strategy was run on.
+
+    Distributions over different problems cannot be compared.
+    """
+    finished = [run for run in runs if run.key in outcomes]
+    strategies = {run.strategy.label for run in finished}
+    takers: dict[tuple[str, int], set[str]] = {}
+    for run in finished:
+        takers.setdefault((run.objective.label, run.dimension), set()).add(run.strategy.label)
+    return [run for run in finished if takers[run.objective.label, run.dimension] == strategies]
+
+
+def observed_targets(
+    runs: Iterable[Trial], outcomes: Mapping[str, TrialResult], count: int = 51
+) -> dict[str, Floats]:
+    """Return targets for problems whose minimum is unknown: quantiles of all values passed."""
+    passed: dict[str, list[Floats]] = {}
+    for run in runs:
+        if run.key in outcomes:
+            best = outcomes[run.key].trace_best
+            passed.setdefault(run.objective.label, []).append(best[np.isfinite(best)])
+    levels = np.linspace(1.0, 0.0, count)
+    return {
+        label: np.quantile(np.concatenate(values), levels)
+        for label, values in passed.items()
+        if sum(v.size for v in values)
+    }
+
+
+def runtime_distribution(
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
+    *,
+    name: str,
+    title: str,
+    targets: Mapping[str, Floats] | None = None,
+) -> Chart:
+    """Return the fraction of (problem, seed, target) triples solved within a budget.
+
+    Parameters
+    ----------
+    runs, outcomes
+        The runs and what they gave. The budget is counted in evaluations per variable.
+    name, title : str
+        As in `Chart`.
+    targets : dict, optional
+        Targets by the label of the problem; `TARGETS` for all by default.
+    """
+    series: list[Series] = []
+    for label, found in _by_strategy(runs, outcomes).items():
+        times = [
+            first_hits(
+                o.trace_evaluations,
+                o.trace_best,
+                TARGETS if targets is None else targets[run.objective.label],
+            )
+            / run.dimension
+            for run, o in found
+        ]
+        solved, fraction = ecdf(np.concatenate(times))
+        # One step per triple is more than the eye can see; a few hundred corners are enough.
+        keep = np.unique(np.linspace(0, max(solved.size - 1, 0), 300).astype(int))
+        if solved.size:
+            series.append(Series(label, solved[keep], fraction[keep], kind="steps"))
+    note = (
+        f"{TARGETS.size} targets from 1e2 to 1e-8, evenly spaced in log scale."
+        if targets is None
+        else "51 targets per problem: from 1e2 down to the plan's target, evenly spaced in log "
+        "scale; without a target, quantiles of all values that its runs passed through."
+    )
+    return Chart(
+        name,
+        title,
+        "evaluations / dimension",
+        "fraction of (run, target) pairs solved",
+        tuple(series),
+        x_log=True,
+        note=note,
+    )

@@ -1,0 +1,110 @@
+"""Whether runs can be made, found out before any is begun.
+
+Sections of the paper name what this version does not have, and go on; a user's plan is refused with
+the first mistake in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from mmes import problems
+from mmes.base.loading import is_location
+from mmes.base.options import suggestion, validated
+from mmes.lab.clustering.solve import SearchSettings
+from mmes.lab.experiments.objectives import has_clustering_graph, is_clustering, resolve
+from mmes.lab.experiments.plan import PlanError, Trial
+from mmes.lab.experiments.subspace_runs import METHODS
+from mmes.run.options import LIMITS
+from mmes.strategies import get_strategy
+
+RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
+"""Limits that a strategy of a plan may have of its own; target and budget are the plan's."""
+
+
+@cache
+def has_strategy(name: str) -> bool:
+    """Whether `mmes.minimize` knows a strategy of this name."""
+    try:
+        get_strategy(name)
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def problem_names() -> frozenset[str]:
+    """Return the names of the built-in problems."""
+    return frozenset(problems.names())
+
+
+def _missing_piece(run: Trial) -> str | None:
+    strategy, problem = run.strategy, run.objective
+    if is_clustering(problem.name):
+        there = strategy.name in METHODS
+        known = has_clustering_graph(problem.name)
+        name = problem.name  # one sentence per data set, not one per beta
+    else:
+        there = has_strategy(strategy.name)
+        known = is_location(problem.name) or problem.name in problem_names()
+        name = f"{problem.name!r} ({problem.label})"
+    if not there:
+        return f"there is no strategy {strategy.name!r} ({strategy.label}) here"
+    return None if known else f"there is no problem {name} here"
+
+
+def missing_pieces(runs: Iterable[Trial]) -> list[str]:
+    """Return one sentence for every strategy and problem of the runs that is not there."""
+    found = (_missing_piece(run) for run in runs)
+    return list(dict.fromkeys(sentence for sentence in found if sentence))
+
+
+def refuse_mistakes(runs: Iterable[Trial]) -> None:
+    """Raise PlanError where a strategy, a problem or an option of the runs is not there or wrong.
+
+    Files of the user's are imported for it, since a function that is not there would fail every
+    run.
+    """
+    listed = list(runs)
+    missing = missing_pieces(listed)
+    if missing:
+        raise PlanError(missing[0])
+    for run in {(run.strategy, is_clustering(run.objective.name)): run for run in listed}.values():
+        _checked(f"strategy {run.strategy.label}", lambda run=run: _check_strategy(run))
+    for run in {(run.objective, run.dimension): run for run in listed}.values():
+        _checked(f"problem {run.objective.label}", lambda run=run: _check_problem(run))
+
+
+def _checked(what: str, check: Any) -> None:
+    try:
+        check()
+    except (TypeError, ValueError) as error:
+        raise PlanError(f"{what}: {error}") from error
+
+
+def _check_strategy(run: Trial) -> None:
+    options: dict[str, Any] = dict(run.strategy.options)
+    if not is_clustering(run.objective.name):
+        table = [o for o in get_strategy(run.strategy.name).option_table() if o.name != "seed"]
+        validated([*table, *RUN_LIMITS], options, "it")
+        return
+    known = METHODS[run.strategy.name]
+    for name in options:
+        if name not in known:
+            raise ValueError(f"it has no option {name!r}{suggestion(name, known)}")
+    SearchSettings(**options)
+
+
+def _check_problem(run: Trial) -> None:
+    options = dict(run.objective.options)
+    if not is_clustering(run.objective.name):
+        resolve(run.objective.name, run.dimension, options, run.seed)
+        return
+    if set(options) != {"beta"}:
+        given = ", ".join(options) or "none"
+        raise ValueError(f"it needs the option beta and takes no other, not {given}")
+    beta = options["beta"]
+    if isinstance(beta, bool | str) or not 0.0 <= beta < float("inf"):
+        raise ValueError(f"beta must be a finite number of at least 0, not {beta!r}")

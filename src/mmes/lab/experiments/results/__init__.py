@@ -1,0 +1,1 @@
+"""Single runs on disk: the store, its formats, and their exchange."""

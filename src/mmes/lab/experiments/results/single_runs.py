@@ -1,0 +1,105 @@
+"""The single runs of a competition as one CSV file: to publish, and to take over again.
+
+A run keeps its key and its best value at every checkpoint; curves between them are not in the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmes.lab.experiments.analysis.standings import value_after
+from mmes.lab.experiments.objectives import fixed_dimension, named_file
+from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.results.store import Store, TrialResult
+from mmes.problems.suite import TREATMENT
+
+MARK = "best_at_"
+BEFORE = ("problem", "strategy", "label", "options", "seed", "budget")
+AFTER = ("evaluations", "restarts", "cpu_seconds", "started", "mmes", "key")
+
+
+def runs_as_csv(
+    runs: Iterable[Trial], results: Mapping[str, TrialResult], checkpoints: Sequence[int]
+) -> str:
+    """Return the runs, one per line, with the best value at every checkpoint."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*BEFORE, *(f"{MARK}{mark}" for mark in checkpoints), *AFTER])
+    for run in runs:
+        result, strategy = results[run.key], run.strategy
+        options = " ".join(f"{key}={value}" for key, value in strategy.options)
+        name = named_file(strategy.name)[1]
+        what = [run.objective.name, name, strategy.label, options, run.seed, run.max_evaluations]
+        values = [repr(value_after(result, mark)) for mark in checkpoints]
+        effort = [result.evaluations, result.restarts, f"{result.cpu_seconds:.1f}", result.started]
+        writer.writerow([*what, *values, *effort, result.versions.get("mmes", ""), run.key])
+    return text.getvalue()
+
+
+def take_over(path: Path, store: Store) -> int:
+    """Store the runs of a CSV file that are not stored yet; return how many these were.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of single runs.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        columns = reader.fieldnames or []
+        marks = [column for column in columns if column.startswith(MARK)]
+        missing = [name for name in (*BEFORE, *AFTER) if name not in columns]
+        if missing or not marks:
+            raise ValueError(f"{path} has no column {(missing or [MARK + 'N'])[0]!r}")
+        rows = list(reader)
+    stored, count = store.finished(), 0
+    for number, row in enumerate(rows, start=2):
+        try:
+            run, result = _from_row(row, marks)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        if run.key not in stored:
+            store.write(run, result)
+            count += 1
+    return count
+
+
+def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, TrialResult]:
+    options = tuple(tuple(word.split("=", 1)) for word in row["options"].split())
+    run = Trial(
+        Strategy(row["strategy"], row["label"], options),  # pyright: ignore[reportArgumentType]
+        Objective(row["problem"], row["problem"].rpartition("/")[2]),
+        fixed_dimension(row["problem"]) or 0,
+        int(row["seed"]),
+        int(row["budget"]),
+        target=None,
+        start=None,
+        sigma0=None,
+        bounds=TREATMENT,
+        stored_key=row["key"],
+    )
+    best = np.array([float(row[mark]) for mark in marks])
+    result = TrialResult(
+        best=float(best[-1]),
+        evaluations=int(row["evaluations"]),
+        generations=0,
+        restarts=int(row["restarts"]),
+        reached=False,
+        status="TAKEN_OVER",
+        message="Taken over from a list of single runs.",
+        seconds=float(row["cpu_seconds"]),
+        cpu_seconds=float(row["cpu_seconds"]),
+        objective_seconds=0.0,
+        started=row["started"],
+        versions={"mmes": row["mmes"]},
+        trace_evaluations=np.array([float(mark.removeprefix(MARK)) for mark in marks]),
+        trace_best=best,
+        trace_sigma=np.full(best.size, np.nan),
+    )
+    return run, result

@@ -1,0 +1,106 @@
+"""What a section of the paper is: runs or measurements to make, and how to present them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mmes.lab.experiments.analysis.charts import Chart
+from mmes.lab.experiments.analysis.tables import Table
+from mmes.lab.experiments.availability import missing_pieces
+from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.store import TrialResult
+
+
+class Extent(Enum):
+    """How thoroughly to reproduce: minutes on two cores, or as published."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a section has to show.
+
+    Attributes
+    ----------
+    protocol : Extent
+        The protocol that was asked for.
+    runs : tuple of Trial
+        The runs of the section that can be made with this version.
+    outcomes : dict
+        Those that are finished, by key.
+    measurement : dict
+        What the section's own measurement gave; empty where it has none.
+    """
+
+    extent: Extent
+    runs: tuple[Trial, ...]
+    outcomes: Mapping[str, TrialResult]
+    measurement: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, problem: str, dimension: int | None = None) -> tuple[Trial, ...]:
+        """Return the runs on one problem, by its label."""
+        return tuple(
+            run
+            for run in self.runs
+            if run.objective.label == problem and dimension in (None, run.dimension)
+        )
+
+    @property
+    def pending(self) -> int:
+        """How many runs are not finished."""
+        return sum(run.key not in self.outcomes for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a section shows."""
+
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _no_runs(extent: Extent) -> Iterable[Trial]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What ``mmes reproduce`` calls it.
+    title, text : str
+        Heading, and what the experiment is about.
+    present : callable
+        Makes tables and charts of what there is.
+    plan : callable
+        Lists the runs of a protocol.
+    measure : callable or None
+        An experiment that does not consist of runs: returns numbers fit for JSON.
+    workers : int or None
+        How many runs at a time; 1 where time is measured.
+    """
+
+    name: str
+    title: str
+    text: str
+    present: Callable[[Material], Findings]
+    plan: Callable[[Extent], Iterable[Trial]] = _no_runs
+    measure: Callable[[Extent], dict[str, Any]] | None = None
+    workers: int | None = None
+
+    def runs(self, extent: Extent) -> tuple[Trial, ...]:
+        """Return the runs that this version can make."""
+        return tuple(run for run in self.plan(extent) if not missing_pieces([run]))
+
+    def missing(self, extent: Extent) -> list[str]:
+        """Return a sentence for every strategy or problem that this version does not have."""
+        return missing_pieces(self.plan(extent))
