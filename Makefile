@@ -15,8 +15,8 @@ EXTRAS := torch jax optuna coco ray docs
 TORCH ?= torch==2.13.0 'triton==3.7.1; sys_platform == "linux"'
 
 # Kernels and strategies whose vectors live on a device; without a GPU on the CPU.
-GPU_TESTS := tests/kernels/test_device_kernels.py tests/kernels/test_ahead.py tests/kernels/test_launch.py \
-	tests/strategies/test_devices.py tests/test_devices.py
+GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahead.py tests/kernels/gpu/test_launch.py \
+	tests/strategies/test_devices.py tests/run/test_devices.py
 
 .PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
 .DEFAULT_GOAL := test
@@ -60,7 +60,7 @@ test-torch: $(VENV)/.installed $(VENV)/.torch
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m pytest -m "not slow" tests/integrations $(GPU_TESTS) tests/replicas \
-		tests/test_docs.py tests/test_code_of_docs.py
+		tests/project/test_docs.py tests/project/test_code_of_docs.py
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
@@ -88,7 +88,7 @@ docs: $(VENV)/.installed $(VENV)/.extras
 # Every example of a docstring, and every code block of the pages.
 docs-test: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m sphinx -W -n --keep-going -b doctest -D sphinx_gallery_conf.plot_gallery=0 docs build/docs/doctest
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_code_of_docs.py
+	$(BIN)/python -m pytest tests/project/test_docs.py tests/project/test_code_of_docs.py
 
 # The versions that were tested together, a week old at least; `make` installs these.
 lock: $(VENV)/.tools

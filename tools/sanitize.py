@@ -15,7 +15,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/kernels", "tests/problems", "tests/test_randomness.py", "tests/strategies/mmes")
+TESTS = (
+    "tests/kernels",
+    "tests/problems",
+    "tests/base/test_randomness.py",
+    "tests/strategies/mmes",
+)
 
 
 def runtime_library(name: str) -> str:
@@ -49,7 +54,10 @@ def main() -> int:
         # -S: without the hook of an editable install, which would win over the path.
         python = [sys.executable, "-S"]
         tests = [str(ROOT / test) for test in TESTS]
-        check = f"import mmes.kernels._native as n; assert n.__file__.startswith({folder!r}), n.__file__"
+        check = (
+            "from mmes.kernels import _native as n; "
+            f"assert n.__file__.startswith({folder!r}), n.__file__"
+        )
         subprocess.run([*python, "-c", check], check=True, env=environment, cwd=folder)
         command = [*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
         status = subprocess.run(command, env=environment, cwd=folder, check=False).returncode

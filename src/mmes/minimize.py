@@ -61,9 +61,9 @@ def minimize(
     scale : array_like, optional
         Typical size of each variable, where they have different units.
     manifold : Manifold, optional
-        The space to search, one of `mmes.spaces.manifolds`. Points have its shape: x0, what the objective
-        is given (k of them stacked with ``vectorized=True``), and the result. x0 may be left out:
-        the start is then random.
+        The space to search, one of `mmes.spaces.manifolds`. Points have its shape: x0, what the
+        objective is given (k of them stacked with ``vectorized=True``), and the result. x0 may be
+        left out: the start is then random.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`. ``"auto"`` takes active CMA-ES for up
         to 100 variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is

@@ -22,8 +22,7 @@ from mmes.cli.arguments import add_options
 from mmes.cli.doctor import EXTRAS, _estimate
 from mmes.run.options import RUN_OPTIONS
 from mmes.testing import hostile
-
-ROOT = Path(__file__).resolve().parents[2]
+from paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -17,9 +17,9 @@ from mmes import checkpoint
 from mmes.checkpoint import files
 from mmes.errors import CheckpointError, CheckpointWarning
 from mmes.testing import hostile
+from paths import GOLDEN
 
 START = (np.ones(6), 0.5)
-GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 # Row 11: the disk is full

@@ -16,10 +16,11 @@ import pytest
 
 import mmes
 from mmes.testing import hostile
+from paths import ROOT
 
 START = (np.ones(20), 1.0)
 OPTIONS = {"seed": 1, "max_evaluations": 1000}
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 pytestmark = [
     pytest.mark.slow,

@@ -17,6 +17,7 @@ from mmes.errors import KernelWarning, ReducedArchiveWarning
 from mmes.minimize import RUN_OPTIONS
 from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
+from paths import TESTS
 
 START = (np.ones(6), 0.5)
 
@@ -356,7 +357,7 @@ def test_every_row_has_a_test():
 
 def test_every_fault_of_the_first_version_has_a_test():
     """The second table names tests that there are, for each of the 27 faults."""
-    tests = Path(__file__).parents[1]
+    tests = TESTS
     page = (tests.parent / "docs" / "reliability.md").read_text()
     table = page.split("## The faults of 0.1.0")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| \d+ \|", line)]

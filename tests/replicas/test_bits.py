@@ -6,8 +6,7 @@ import pytest
 import mmes
 from mmes.evaluate.remote import Task
 from mmes.replicas import Local
-
-from .helpers import (
+from replica_runs import (
     Inside,
     Replicas,
     equal,

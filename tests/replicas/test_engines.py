@@ -15,8 +15,7 @@ from mmes.errors import ReplicaWarning
 from mmes.replicas import MPI, Dask, Ray
 from mmes.testing import hostile
 from mmes.testing.evaluators import CHECKS
-
-from .helpers import Pids, equal, now_and_then_nan, rosenbrock, rosenbrocks, run
+from replica_runs import Pids, equal, now_and_then_nan, rosenbrock, rosenbrocks, run
 
 CASES = {
     "plain": (rosenbrock, {}),

@@ -15,8 +15,7 @@ import mmes
 from mmes.errors import ReducedArchiveWarning, ReplicaMismatch, ReplicaWarning
 from mmes.replicas import Local, digests
 from mmes.testing import hostile
-
-from .helpers import Inside, Replicas, counted, equal, rosenbrock, run
+from replica_runs import Inside, Replicas, counted, equal, rosenbrock, run
 
 
 @pytest.mark.timeout(600)

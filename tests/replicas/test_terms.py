@@ -2,14 +2,13 @@
 
 import re
 import threading
-from pathlib import Path
 
 import pytest
 
 from mmes.replicas import Local
 from mmes.replicas.shares import Cutting, ranges
-
-from .helpers import run
+from paths import TESTS
+from replica_runs import run
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_mirror_images_stay_together():
 
 
 def test_the_tests_that_the_page_names_are_there():
-    tests = Path(__file__).parents[1]
+    tests = TESTS
     named = re.findall(r"`(\S+)::(\w+)`", (tests.parent / "docs" / "replicas.md").read_text())
     assert len(named) >= 15
     for file, name in named:

@@ -4,11 +4,12 @@ import argparse
 import importlib.util
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "replicas.py"
+from paths import ROOT
+
+BENCHMARK = ROOT / "benchmarks" / "replicas.py"
 
 
 @pytest.mark.slow

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
-import plain_rivals as plain
 import pytest
 
 import mmes
+import plain_rivals as plain
 from mmes.strategies import (
     CMAES,
     LMCMA,
@@ -27,8 +26,9 @@ from mmes.strategies import (
 )
 from mmes.strategies.isotropic_es import RULES
 from mmes.strategies.parts.cma_rates import Rates
+from paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "rivals.json"
+RECORDED = GOLDEN / "rivals.json"
 RIVALS = [name for name in STRATEGIES if name != "mmes"]
 
 ORACLES = [
@@ -275,11 +275,11 @@ def golden_run(name: str, kernel: str) -> dict[str, list[float]]:
 def test_golden_trajectory(name: str, kernel: str) -> None:
     """A change of law shows here; recorded by running this file."""
     found = golden_run(name, kernel)
-    for column, values in json.loads(GOLDEN.read_text())[name].items():
+    for column, values in json.loads(RECORDED.read_text())[name].items():
         np.testing.assert_allclose(found[column], values, rtol=5e-5, atol=5e-5, err_msg=column)
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(
+    RECORDED.write_text(
         json.dumps({name: golden_run(name, "reference") for name in RIVALS}, indent=1) + "\n"
     )

@@ -15,8 +15,6 @@ Vector = NDArray[np.float64]
 # What can be computed with: a run may still grow by 1e20 before it counts as running away, and
 # squares of that are still numbers.
 LARGEST = 1e100
-
-
 SMALLEST_STEP = 1e-100
 
 
@@ -148,6 +146,7 @@ def _side(values: Any, missing: float) -> Vector:
 
 
 def real_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of real numbers, or raise TypeError by its name."""
     try:
         array = np.asarray(hosted(values))
     except ValueError:
@@ -158,5 +157,6 @@ def real_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def short_repr(value: Any) -> str:
+    """Return a value and its type for an error message, cut where it is long."""
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} (a {type(value).__name__})"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mmes.lab.competitors import Competitor
 
 AnyStrategy: TypeAlias = "AskTell | Competitor"
-"""What `minimize` drives: a strategy, or one of the bounded algorithms of `mmes.lab.competitors`."""
+"""What `minimize` drives: a strategy, or a bounded algorithm of `mmes.lab.competitors`."""
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy

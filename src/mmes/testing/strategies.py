@@ -1,7 +1,7 @@
 """What every strategy must do: a suite of checks for strategies, ours and yours.
 
-A strategy is a subclass of `AskTell` that names a `search_type` (see `mmes.strategies.shell.protocol`).
-In a test file::
+A strategy is a subclass of `AskTell` that names a `search_type` (see
+`mmes.strategies.shell.protocol`). In a test file::
 
     import pytest
     from mmes.testing.strategies import STRATEGY_CHECKS

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from plain import PlainMMES
 
 import mmes
 from mmes.base.options import validated
 from mmes.strategies.mmes.mirroring import scale_weights
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
+from paths import GOLDEN
+from plain import PlainMMES
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "mmes.json"
+RECORDED = GOLDEN / "mmes.json"
 
 
 def ellipsoid(x: np.ndarray) -> float:
@@ -239,11 +239,11 @@ def golden_run(kernel: str) -> dict:
 @pytest.mark.parametrize("kernel", ["reference", "native"])
 def test_golden_trajectory(kernel: str) -> None:
     """A change of law shows here; recorded by running this file."""
-    expected = json.loads(GOLDEN.read_text())
+    expected = json.loads(RECORDED.read_text())
     found = golden_run(kernel)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps(golden_run("reference"), indent=1) + "\n")
+    RECORDED.write_text(json.dumps(golden_run("reference"), indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Boxes on a device: the bounds as tensors, and the treatments of `mmes.spaces.boxes` on tensors."""
+"""Boxes on a device: bounds as tensors, and the treatments of `mmes.spaces.boxes` on tensors."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

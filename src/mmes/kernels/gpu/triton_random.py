@@ -1,7 +1,7 @@
 """Random numbers of the Triton kernels, made in registers: Philox4x32-10 and the laws of z_0.
 
-The addresses are those of `mmes.base.randomness`; the polynomials are those of `native/noise.hpp`. Where
-the numbers are comes in `numbers`, and float64 bits in int64 too.
+The addresses are those of `mmes.base.randomness`; the polynomials are those of `native/noise.hpp`.
+Where the numbers are comes in `numbers`, and float64 bits in int64 too.
 """
 # pyright: reportMissingImports=false, reportArgumentType=false, reportIndexIssue=false
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false

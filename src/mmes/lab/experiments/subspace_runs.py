@@ -1,6 +1,7 @@
 """Runs over subspaces: sparse spectral clustering by MMES, and by two methods with derivatives.
 
-The problem is ``clustering/NAME`` with ``beta`` as its option (see `mmes.lab.experiments.objectives`).
+The problem is ``clustering/NAME`` with ``beta`` as its option (see
+`mmes.lab.experiments.objectives`).
 The strategy is ``mmes`` (on the Grassmann manifold, with the options of `SearchSettings`), ``gsc``
 (trust region with subgradients) or ``smoothed`` (trust region on a smoothed objective). Start
 points depend on the seed alone, so all three start alike.

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small import OPTIONS, ellipsoid, rastrigin
 
 import mmes
 from mmes.cli import main
 from mmes.lab.competitors import COMPETITORS
 from mmes.strategies import get_strategy
+from small import OPTIONS, ellipsoid, rastrigin
 
 everyone = pytest.mark.parametrize("name", COMPETITORS)
 BOX = (np.full(7, -5.0), np.full(7, 5.0))

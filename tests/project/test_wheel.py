@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from paths import ROOT
+
 PROGRAM = ROOT / "tests" / "wheel_program.py"
 
 

@@ -6,7 +6,6 @@ import csv
 
 import numpy as np
 import pytest
-from pretended import make_outcome
 
 import mmes.lab.experiments.reproduce as carrying_out
 from mmes import problems
@@ -17,6 +16,7 @@ from mmes.lab.experiments.execute import Observed, perform, with_records
 from mmes.lab.experiments.plan import PlanError, Strategy
 from mmes.lab.experiments.results.single_runs import runs_as_csv, take_over
 from mmes.lab.experiments.results.store import Store
+from pretended import make_outcome
 
 MMES = competitor("mmes", {})
 

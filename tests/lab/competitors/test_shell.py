@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small import ellipsoid, make, rastrigin, walk
 
 from mmes.base.reasons import StopReason
 from mmes.errors import TellError
 from mmes.lab.competitors import COMPETITORS
 from mmes.lab.competitors.parts.draws import Draws
+from paths import GOLDEN
+from small import ellipsoid, make, rastrigin, walk
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "competitors.json"
+RECORDED = GOLDEN / "competitors.json"
 everyone = pytest.mark.parametrize("name", COMPETITORS)
 
 
@@ -259,7 +259,7 @@ def test_every_competitor_improves(name: str) -> None:
 @everyone
 def test_golden_trajectories(name: str) -> None:
     """Recorded by this test's `main`; a change of any bit of the values shows."""
-    recorded = json.loads(GOLDEN.read_text())[name]
+    recorded = json.loads(RECORDED.read_text())[name]
     es = make(name, 7)
     walk(es, rastrigin, 2000)
     assert es.evaluations == recorded["evaluations"]
@@ -279,7 +279,7 @@ def main() -> None:
             "best_value": es.best_value,
             "next": es.ask()[0].tolist(),
         }
-    GOLDEN.write_text(json.dumps(recorded, indent=1) + "\n")
+    RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from pretended import make_outcome
 
 from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.availability import missing_pieces
@@ -22,6 +21,7 @@ from mmes.lab.experiments.results.formats import to_text
 from mmes.lab.experiments.results.store import Store
 from mmes.lab.experiments.sections import SECTIONS, Extent, Material, accuracy, variants
 from mmes.strategies import get_strategy
+from pretended import make_outcome
 
 EVERY = pytest.mark.parametrize("name", SECTIONS)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from mmes.strategies import AskTell
 from mmes.strategies.parts import population as common
 from mmes.strategies.parts.record import Recorded
 from mmes.testing import strategies
+from paths import ROOT
 
-PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BLOCKS = dict(re.findall(r"```python (\w+)\n(.*?)```", PAGE, re.DOTALL))
 # What the blocks take for granted.
 NAMES = {

@@ -6,7 +6,6 @@ from itertools import count
 
 import numpy as np
 import pytest
-from small import ellipsoid, rastrigin, setting
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
@@ -30,6 +29,7 @@ from mmes.lab.competitors.parts.sansde import (
     scale_factors,
 )
 from mmes.lab.competitors.parts.setting import Incumbent, reflect, told
+from small import ellipsoid, rastrigin, setting
 
 
 def test_numbers_are_those_of_their_address() -> None:

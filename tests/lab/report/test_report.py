@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from pretended import make_outcome, make_run
 
 from mmes.lab.experiments.analysis.charts import Chart, Series
 from mmes.lab.experiments.plan import Objective
 from mmes.lab.experiments.results.store import Store
 from mmes.lab.report import write_report
 from mmes.lab.report.page import chart_data
+from pretended import make_outcome, make_run
 
 
 class Anchors(HTMLParser):

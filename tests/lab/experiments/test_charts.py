@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from pretended import make_outcome, make_run
 
 from mmes.lab.experiments.analysis.charts import (
     Chart,
@@ -20,6 +19,7 @@ from mmes.lab.experiments.analysis.charts import (
 )
 from mmes.lab.experiments.analysis.figures import colours, draw, write_figure
 from mmes.lab.experiments.plan import Objective, Strategy
+from pretended import make_outcome, make_run
 
 
 def test_a_trace_is_a_step_function_held_at_its_end():

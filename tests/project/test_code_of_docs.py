@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import mmes
+from paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PIECES = re.compile(r"<!-- run first\n(.*?)-->|^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 AT_MOST = 2000  # evaluations

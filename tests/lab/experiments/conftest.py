@@ -1,4 +1,4 @@
-"""Make `pretended` importable here and, since spawn hands sys.path on, in worker processes."""
+"""What the tests of the experiments share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-HELPERS = Path(__file__).parent / "helpers"
-if str(HELPERS) not in sys.path:
-    sys.path.insert(0, str(HELPERS))
+from paths import TESTS
 
 
 @pytest.fixture
 def helpers() -> Path:
-    return HELPERS
+    return TESTS / "helpers"
 
 
 @pytest.fixture(autouse=True)

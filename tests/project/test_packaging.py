@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mmes
+from paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 PLACEHOLDER = "https://example.invalid/mmes"

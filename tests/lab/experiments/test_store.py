@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 import polars
 import pytest
-from pretended import make_outcome, make_run
 
 from mmes.checkpoint.files import write_atomically
 from mmes.lab.experiments.analysis.statistics import first_hits
 from mmes.lab.experiments.objectives import named_file
 from mmes.lab.experiments.results.store import Store, StoreError, thin
+from pretended import make_outcome, make_run
 
 
 def test_what_is_written_is_read(tmp_path):

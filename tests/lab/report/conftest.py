@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-HELPERS = Path(__file__).parent.parent / "experiments" / "helpers"
-if str(HELPERS) not in sys.path:
-    sys.path.insert(0, str(HELPERS))
-
-from pretended import make_outcome, make_run  # noqa: E402
-
-from mmes.lab.experiments.plan import Objective, Strategy  # noqa: E402
-from mmes.lab.experiments.reproduce import Laboratory  # noqa: E402
-from mmes.lab.experiments.results.store import Store  # noqa: E402
-from mmes.lab.experiments.sections import SECTIONS, Extent  # noqa: E402
+from mmes.lab.experiments.plan import Objective, Strategy
+from mmes.lab.experiments.reproduce import Laboratory
+from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.sections import SECTIONS, Extent
+from pretended import make_outcome, make_run
 
 NASTY = "</script><b>Rm & ES"
 

@@ -7,7 +7,6 @@ import io
 import math
 
 import pytest
-from pretended import make_outcome, make_run
 
 from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.paper import Published
@@ -25,6 +24,7 @@ from mmes.lab.experiments.analysis.tables import (
 )
 from mmes.lab.experiments.plan import Objective, Strategy
 from mmes.lab.experiments.results import formats
+from pretended import make_outcome, make_run
 
 A, B = Strategy("mmes", "MMES"), Strategy("lm-ma", "LM-MA")
 CIGAR, DISCUS = Objective("cigar", "Cigar"), Objective("discus", "Discus")

@@ -9,13 +9,13 @@ import sys
 import time
 from collections import Counter
 
-import pretended
 import psutil
 import pytest
-from pretended import make_run
 
+import pretended
 from mmes.lab.experiments.results.store import Store
 from mmes.lab.experiments.runner import THREAD_VARIABLES, execute, shard
+from pretended import make_run
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from mmes.lab.experiments.availability import missing_pieces
 from mmes.lab.experiments.execute import perform
 from mmes.lab.experiments.plan import read_plan
+from paths import ROOT
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "comparison" / "plan.toml"
+EXAMPLE = ROOT / "examples" / "comparison" / "plan.toml"
 
 
 def test_the_example_runs():

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import ellipsoid, setting
 
 from mmes.lab.competitors.parts.lbfgs import Corrections, lbfgs
 from mmes.lab.competitors.parts.mts import (
@@ -26,6 +25,7 @@ from mmes.lab.competitors.parts.solis_wets import (
     relative_gain,
     solis_wets,
 )
+from small import ellipsoid, setting
 
 RULES = SolisWetsRules()
 

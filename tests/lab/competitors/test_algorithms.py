@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import ellipsoid, make, rastrigin, setting, walk
 
 from mmes.base.randomness import Stream
 from mmes.lab.competitors.ccpso2 import best_neighbours
@@ -20,6 +19,7 @@ from mmes.lab.competitors.parts.setting import Incumbent, told
 from mmes.lab.competitors.parts.shade import Memory, Shade, factors_around
 from mmes.lab.competitors.parts.solis_wets import Gains
 from mmes.lab.competitors.shade_ils import LocalSearches
+from small import ellipsoid, make, rastrigin, setting, walk
 
 # DECC-G
 

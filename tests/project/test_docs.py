@@ -12,8 +12,8 @@ import pytest
 import mmes
 from mmes.base.reasons import StopReason
 from mmes.strategies import STRATEGIES
+from paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
