@@ -225,7 +225,7 @@ def test_the_doctor_knows_every_extra():
 
 def test_row27_the_doctor_says_why_there_is_no_native_kernel(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "mmes.kernels._native", None)
-    monkeypatch.delattr(mmes, "_native", raising=False)
+    monkeypatch.delattr(mmes.kernels, "_native", raising=False)
     monkeypatch.delitem(sys.modules, "mmes.kernels.native", raising=False)
     monkeypatch.setattr("mmes.cli.doctor._workers_agree", lambda: True)
     with pytest.warns(mmes.MMESWarning, match="native kernel"):

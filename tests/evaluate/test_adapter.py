@@ -129,7 +129,7 @@ def test_a_maker_of_evaluators_gets_the_task_and_the_options() -> None:
             return Plain(task)
 
     maker = Maker()
-    options = {"seed": 1, "max_evaluations": 50, "retries": 5, "lost": "fail"}
+    options = {"seed": 1, "max_evaluations": 50, "retries": 5, "on_lost": "nan"}
     r = mmes.minimize(sphere, X0, 0.5, workers=maker, evaluation_timeout=2.0, **options)
     assert r.nfev == 50
     assert maker.got[0].objective is sphere

@@ -286,8 +286,8 @@ def checkpoint_format(path):
 
 def test_row15_a_newer_format_is_refused_with_a_sentence(saved, monkeypatch):
     state, arrays = checkpoint.read(saved)
-    monkeypatch.setattr(checkpoint.format, "FORMAT", 2)
+    monkeypatch.setattr(checkpoint.format, "FORMAT", checkpoint.FORMAT + 1)
     checkpoint.write(saved, state, arrays)
     monkeypatch.undo()
-    with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 2.*upgrade mmes"):
+    with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 3.*upgrade mmes"):
         mmes.resume(saved, hostile.sphere)

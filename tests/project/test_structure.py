@@ -16,14 +16,14 @@ MOST_PARAMETERS = 7
 PUBLIC = {
     ("minimize.py", "minimize"),
     ("minimize.py", "resume"),
-    ("run.py", "__init__"),
-    ("clustering/estimator.py", "__init__"),
+    ("run/loop.py", "__init__"),
+    ("lab/clustering/estimator.py", "__init__"),
     ("integrations/scipy.py", "mmes_method"),
     ("integrations/torch.py", "__init__"),
     ("integrations/torch.py", "minimize_module"),
 }
 # Code for the device: Triton takes every pointer and every number as a parameter of its own.
-DEVICE_CODE = {"kernels/triton_code.py"}
+DEVICE_CODE = {"kernels/gpu/triton_code.py"}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -58,7 +58,7 @@ def test_parameters_are_counted(tmp_path: Path) -> None:
 
 def test_import_mmes_leaves_out_what_few_runs_need() -> None:
     """benchmarks/overhead.py measures the import time."""
-    seldom = ("competitors", "checkpoint", "replicas", "evaluate.processes", "evaluate.futures")
+    seldom = ("lab", "checkpoint", "replicas", "evaluate.workers", "evaluate.futures")
     code = (
         "import sys, mmes\n"
         f"print([m for m in {seldom} if f'mmes.{{m}}' in sys.modules])\n"

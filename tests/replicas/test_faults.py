@@ -110,7 +110,7 @@ def test_an_evaluation_that_kills_is_repeated_and_then_an_error(tmp_path):
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_an_evaluation_that_kills_may_count_as_failed(tmp_path):
     result = run(
-        hostile.Dies(str(tmp_path)), workers=Local(2), retries=0, lost="fail", max_generations=1
+        hostile.Dies(str(tmp_path)), workers=Local(2), retries=0, on_lost="nan", max_generations=1
     )
     assert result.failed == result.nfev
 

@@ -30,7 +30,7 @@ from mmes.cli.status import (
 from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.protocol import place_of
+from mmes.evaluate.protocol import location_of
 from mmes.minimize import Run, resumed_run
 from mmes.run.display import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
@@ -318,7 +318,7 @@ def _carried_out(
         raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
     except (TypeError, ValueError) as error:
         # What is wrong with a value that the objective returned, or with sending it to workers.
-        place = place_of(error)
+        place = location_of(error)
         say(f"mmes: {error}{f' ({place})' if place else ''}")
         result, status = getattr(error, "result", None), OBJECTIVE_FAILED
     if result is not None and result.nfev:

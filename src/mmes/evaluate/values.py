@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import is_real
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
@@ -93,7 +93,7 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
-    answer = hosted(answer)
+    answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
             raise ValueError(f"{_values(count, whose)} expected, but {len(answer)} came")
@@ -110,7 +110,7 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
 
 def _as_array(answer: Any, expected: str) -> NDArray[Any]:
     array = None
-    answer = hosted(answer)
+    answer = to_numpy(answer)
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if hasattr(answer, "__array__"):
@@ -122,7 +122,7 @@ def _as_array(answer: Any, expected: str) -> NDArray[Any]:
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
         )
         raise TypeError(
-            f"the objective must return {expected}, but returned {_shown(answer)} (of type {kind})"
+            f"the objective must return {expected}, but returned {_in_text(answer)} (a {kind})"
         )
     return array
 
@@ -141,7 +141,7 @@ def _as_float(answer: SupportsFloat) -> float:
         ) from None
 
 
-def _shown(answer: Any) -> str:
+def _in_text(answer: Any) -> str:
     try:
         text = repr(answer)
     except Exception:  # a class of the user's, or an integer of too many digits

@@ -22,21 +22,22 @@ from mmes.errors import (
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.protocol import place_of
+from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, Again
+from mmes.run.noise import ASKED, Reevaluation
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
+from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver
-from mmes.run.settings import RunSettings, resumed_arguments
+from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies import AnyStrategy, AskTell
+from mmes.strategies import Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
@@ -62,7 +63,7 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
-        strategy: str | type[AnyStrategy] = "auto",
+        strategy: str | type[Optimizer] = "auto",
         callback: Any = None,
         progress: bool = False,
         args: Any = (),
@@ -72,9 +73,9 @@ class Run:
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
-        elsewhere = "replicas can follow it" if hasattr(workers, "evaluator") else ""
-        space = {"bounds": bounds, "scale": scale, "manifold": manifold, "elsewhere": elsewhere}
-        settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
+        elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
+        where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
+        settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         objective = with_arguments(fun, args)
@@ -85,7 +86,7 @@ class Run:
         else:
             self._saver.refuse_existing()
         if state is not None:
-            settings = settings.continued(state)
+            settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
         self._state = (
             RunState.begun(settings) if state is None else RunState.restored(settings, state)
@@ -151,7 +152,7 @@ class Run:
                 try:
                     self._follow()
                     self._evaluate_x0()
-                    reason = self._to_the_end()
+                    reason = self._loop()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
                     self._evaluate_again()
@@ -159,7 +160,7 @@ class Run:
                     self._observe_end(result)
                     return result
                 except BaseException as error:
-                    self._leave(error)
+                    self._save_and_annotate(error)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
             if getattr(error, "result", None) is None:  # a signal after all was done
@@ -172,7 +173,7 @@ class Run:
             self._evaluator.close()
             self._observers.close()
 
-    def _to_the_end(self) -> StopReason:
+    def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
         reason = self._limit_reached() if self.evaluations else None
         while True:
@@ -181,7 +182,7 @@ class Run:
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._despite_noise(self._generation())
+            reason = self._handle_noise(self._generation())
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -189,7 +190,7 @@ class Run:
     def _evaluate_x0(self) -> None:
         """Evaluate the start point that was given, unless the strategy does."""
         state, wanted = self._state, self._options["evaluate_x0"]
-        given = self._settings.place.x0 is not None
+        given = self._settings.space.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
             try:
                 (x,), value = self._values_at([state.es.best_x], 1)
@@ -216,7 +217,7 @@ class Run:
         es.tell(values, None if complete else np.arange(values.size))
         state.partial = 0 if complete else values.size
         if complete:
-            if _can_grow(es):
+            if es.grows:
                 state.noise.observe(values, sigma, es.options.get("damping", 1.0))
             state.record()
         self._settled = True
@@ -262,8 +263,8 @@ class Run:
     def _follow(self) -> None:
         with self._at_work:
             es = self._state.es
-            if isinstance(es, AskTell) and not self.generations and not self._state.start:
-                room = self._evaluator.room()
+            if not self.generations and not self._state.start:
+                room = self._evaluator.memory_limit()
                 if room is not None and room[0] < es.planned_bytes:
                     self._state.es = self._settings.smaller_optimizer(es, *room)
             self._evaluator.follow(self._state.es)
@@ -273,25 +274,25 @@ class Run:
         state, allowed = self._state, self._options["restarts"]
         if allowed != "unlimited" and state.start >= allowed:
             return False
+        self._settled = False
         try:
-            es = state.restarted(self._settings)
+            state.begin_start(self._settings)
         except MemoryError as error:
+            self._settled = True
             warn_user(
                 f"restart {state.start + 1} does not fit into memory ({error}); the run ends with "
                 "what was found",
                 RestartWarning,
             )
             return False
-        self._settled = False
-        state.go_on_with(es)
         self._settled = True
         self._follow()
         return True
 
-    def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
+    def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
-        if asked == "no" or not _can_grow(state.es) or state.partial:
+        if asked == "no" or not state.es.grows or state.partial:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
@@ -373,7 +374,7 @@ class Run:
         count = self._limits.evaluations_again()
         if count:
             _, values = self._values_at([state.best_x, state.es.mean], count)
-            state.end_with(Again(values[:, 0].copy(), values[:, 1].copy()))
+            state.end_with(Reevaluation(values[:, 0].copy(), values[:, 1].copy()))
             self._saver.save(self.generations, self._state_to_save)
 
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
@@ -382,19 +383,19 @@ class Run:
         An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
         is called `count` times then.
         """
-        kernel, box = self._state.es.kernel, self._settings.place.box
+        kernel, box = self._state.es.kernel, self._settings.space.box
         calls = count if self._settings.evaluation["vectorized"] else 1
         rows = len(points) * count // calls
-        places = kernel.population(rows, self._state.es.dimension)
+        drawn = kernel.population(rows, self._state.es.dimension)
         for row in range(rows):
-            kernel.assign(kernel.row(places, row), points[row % len(points)].reshape(-1))
+            kernel.assign(kernel.row(drawn, row), points[row % len(points)].reshape(-1))
         if box is not None:
-            kernel.confine(places, places, Clip(*box))
-        shown = kernel.shown(places, (rows, *points[0].shape))
+            kernel.confine(drawn, drawn, Clip(*box))
+        shown = kernel.readonly_view(drawn, (rows, *points[0].shape))
         values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
         return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
 
-    def _leave(self, error: BaseException) -> None:
+    def _save_and_annotate(self, error: BaseException) -> None:
         """End early: cancel what runs, save the state, tell what was found and how to go on."""
         self._evaluator.close()
         saved = False
@@ -405,7 +406,7 @@ class Run:
                 f"mmes: the state after generation {self.generations} is saved; go on with "
                 f"mmes.resume({str(self._saver.path)!r}, fun)"
             )
-        place = place_of(error)
+        place = location_of(error)
         if place:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
@@ -414,8 +415,7 @@ class Run:
     def _result(self, reason: StopReason) -> Result:
         others = []
         if reason is not StopReason.INTERRUPTED:
-            held = getattr(self._state.es, "reasons", lambda target: ())
-            others = [*held(self.target), *self._limits.spent()]
+            others = [*self._state.es.reasons(self.target), *self._limits.spent()]
         reasons = (reason, *(other for other in others if other is not reason))
         return self._state.result(self._settings, self._now(), reasons)
 
@@ -450,8 +450,3 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
-
-
-def _can_grow(es: AnyStrategy) -> bool:
-    """Return whether the strategy has a remedy against noise; without, noise is not looked for."""
-    return hasattr(es, "grow")

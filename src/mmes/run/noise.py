@@ -175,7 +175,7 @@ class NoiseWatch:
 
 
 @dataclass(frozen=True)
-class Again:
+class Reevaluation:
     """New values of the best point and of the mean, taken at the end of a run.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Result:
         for f in fields(self):
             if f.name in ("history", "options", "reason"):
                 continue
-            value = hosted(getattr(self, f.name))
+            value = to_numpy(getattr(self, f.name))
             if value is None:
                 continue
             if isinstance(value, np.ndarray):

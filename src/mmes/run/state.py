@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.run.history import COLUMNS, History
-from mmes.run.noise import GENERATIONS, Again, NoiseWatch
+from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation
 from mmes.run.result import Result
-from mmes.run.settings import RunSettings, understood
-from mmes.strategies import AnyStrategy, AskTell
+from mmes.run.resuming import understood
+from mmes.run.settings import RunSettings
+from mmes.strategies import Optimizer
 from mmes.strategies.parts.record import checked_scalar
 
 Vector = NDArray[np.float64]
@@ -55,7 +56,7 @@ class RunState:
 
     Attributes
     ----------
-    es : AnyStrategy
+    es : Optimizer
         The optimizer of the current start, with the state of its strategy.
     first_population_size : int
         The population size of the first start, from which all doublings count.
@@ -75,7 +76,7 @@ class RunState:
         on repeats them.
     noise : NoiseWatch
         What is known about the noise of the objective.
-    again : Again or None
+    again : Reevaluation or None
         The values taken at the end, where the run has ended and such were wanted.
     warned : bool
         Whether the user knows of failed evaluations.
@@ -83,7 +84,7 @@ class RunState:
         Words and numbers of the caller's own, kept in the checkpoint.
     """
 
-    es: AnyStrategy
+    es: Optimizer
     first_population_size: int
     start: int = 0
     growth: int = 0
@@ -92,7 +93,7 @@ class RunState:
     history: History = field(default_factory=History)
     partial: int = 0
     noise: NoiseWatch = field(default_factory=NoiseWatch)
-    again: Again | None = None
+    again: Reevaluation | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -148,7 +149,7 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
-    def end_with(self, again: Again) -> None:
+    def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""
         self.again = again
         self.noise.noisy = self.noise.noisy or again.noisy
@@ -160,18 +161,23 @@ class RunState:
             self.spent += Spent(evaluations=count, failed=failed, again=count)
             self.again = None
 
-    def restarted(self, settings: RunSettings) -> AnyStrategy:
-        """Return the optimizer of the next start; this state stays as it is."""
-        return settings.optimizer(self.start + 1, self.growth + 1, self.first_population_size)
+    def begin_start(self, settings: RunSettings) -> None:
+        """Let the next start begin, with twice the population.
 
-    def go_on_with(self, es: AnyStrategy) -> None:
-        """Let the next start begin."""
+        Raises
+        ------
+        MemoryError
+            If that does not fit; nothing has changed then.
+        """
+        settings.check_memory(self.es, self.growth + 1, self.first_population_size)
         value, x = self._better_start()
         self.best = value, self.es.kernel.copy(x)
         self.spent += self._here()
         self.start += 1
         self.growth += 1
-        self.es = es
+        # The finished search gives back its memory before the next one takes any.
+        del self.es
+        self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
         self.noise.begin_again()
 
     def answer_noise(self) -> None:
@@ -182,8 +188,6 @@ class RunState:
         MemoryError
             If that does not fit; nothing has changed then.
         """
-        if not isinstance(self.es, AskTell):
-            raise TypeError(f"the strategy {self.es.name!r} has no population to grow")
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
         if 2 * self.es.population_size * GENERATIONS <= searched:
@@ -213,7 +217,9 @@ class RunState:
         """
         search = self.es.state(copy)
         arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
-        own = settings.arrays() | ({} if self.best is None else {"best_x": hosted(self.best[1])})
+        own = settings.space.arrays() | (
+            {} if self.best is None else {"best_x": to_numpy(self.best[1])}
+        )
         arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         arrays["history"] = self.history.table()
         arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
@@ -250,7 +256,7 @@ class RunState:
 
     @classmethod
     def _restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
-        arrays, x0 = saved["arrays"], settings.place.x0
+        arrays, x0 = saved["arrays"], settings.space.x0
         if arrays["history"].shape[1:] != (len(COLUMNS),):
             raise ValueError(f"the history has the shape {arrays['history'].shape}")
         if x0 is not None and x0.size != arrays["search/best_x"].size:
@@ -272,8 +278,7 @@ class RunState:
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
             start=checked_scalar("start", saved["start"], 0),
-            # Version 0.1.0 doubled at restarts alone.
-            growth=checked_scalar("growth", saved.get("growth", saved["start"]), 0),
+            growth=checked_scalar("growth", saved["growth"], 0),
             spent=Spent(
                 **{
                     name: checked_scalar(name, saved["spent"].get(name, fresh), fresh)
@@ -285,7 +290,7 @@ class RunState:
             noise=NoiseWatch.restored(saved["noise"], below("noise/"))
             if "noise" in saved
             else NoiseWatch(),
-            again=Again(**again) if again else None,
+            again=Reevaluation(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
         )
@@ -299,7 +304,11 @@ class RunState:
         reasons: tuple[StopReason, ...],
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
-        es, again, reason = self.es, self.again or Again(np.empty(0), np.empty(0)), reasons[0]
+        es, again, reason = (
+            self.es,
+            self.again or Reevaluation(np.empty(0), np.empty(0)),
+            reasons[0],
+        )
         total = self.spent + self._here() + now + Spent(again.evaluations, failed=again.failed)
         reached = reason is StopReason.TARGET_REACHED
         mean = es.kernel.copy(es.mean)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.strategies import STRATEGIES
 from mmes.strategies.shell.ask_tell import AskTell
 
@@ -66,7 +66,7 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
     assert ahead.kernel._next_step._sent > 0
     assert after.kernel._next_step._sent == 0
     check_same_search(ahead.state(), after.state())
-    np.testing.assert_array_equal(hosted(ahead.best_x), hosted(after.best_x))
+    np.testing.assert_array_equal(to_numpy(ahead.best_x), to_numpy(after.best_x))
     assert ahead.failed_evaluations == after.failed_evaluations > 0
 
 

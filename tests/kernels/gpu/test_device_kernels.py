@@ -130,7 +130,7 @@ def make_box(treatment: type[Box], n: int) -> Box:
     return treatment.around(lower, upper, Start(np.full(n, 0.25), 0.1))
 
 
-@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.apart])
+@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.maps_points])
 def test_samples_stay_in_the_box(kernel: Any, single: Any, treatment: type[Box]) -> None:
     n, candidates = 300, 9
     box = make_box(treatment, n)

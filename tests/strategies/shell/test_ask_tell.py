@@ -223,7 +223,7 @@ def test_linear_and_constant_objectives_end() -> None:
 def test_two_threads_on_one_optimizer_are_told_so() -> None:
     es = make()
     errors = []
-    with es._alone:  # as if another thread were inside
+    with es._access:  # as if another thread were inside
         thread = threading.Thread(target=lambda: errors.append(_error(es.ask)))
         thread.start()
         thread.join()

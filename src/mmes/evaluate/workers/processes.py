@@ -74,7 +74,7 @@ class ProcessEvaluator(Evaluator):
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
     chunk_size : int or None
         Candidates handed out at a time; by default one, or about 2 ms of work if evaluations are
         shorter than that, or an equal share of the generation for a vectorized objective.
@@ -308,7 +308,7 @@ class ProcessEvaluator(Evaluator):
             raise EvaluationError(
                 f"the worker process died or was killed at the time limit {losses[row]} times "
                 "while it evaluated "
-                f"candidate {row} of generation {generation}; lost='fail' would rank such "
+                f"candidate {row} of generation {generation}; on_lost='nan' would rank such "
                 "candidates last",
                 np.array(points[row]),
                 row,

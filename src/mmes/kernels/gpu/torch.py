@@ -121,6 +121,14 @@ class TorchKernel:
         """See `Kernel.part`."""
         return rows[start:stop]
 
+    def gathered(self, rows: torch.Tensor, index: NDArray[np.intp]) -> torch.Tensor:
+        """See `Kernel.gathered`."""
+        return rows[torch.tensor(index, device=self.place)]
+
+    def writes(self, rows: torch.Tensor) -> int:
+        """See `Kernel.writes`; torch counts them."""
+        return rows._version
+
     def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
         """See `Kernel.ranked`; nothing is done ahead."""
         return None
@@ -129,8 +137,8 @@ class TorchKernel:
         """See `Kernel.fetched`; values come through the one door."""
         return values
 
-    def shown(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-        """See `Kernel.shown`; a tensor cannot be made read-only."""
+    def readonly_view(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        """See `Kernel.readonly_view`; a tensor cannot be made read-only."""
         return handle if handle.shape == shape else handle.view(shape)
 
     # Arithmetic

@@ -21,7 +21,7 @@ LONG = 10
 ULPS = 4
 
 
-class Standstill:
+class ValueHistory:
     """Tells from the values of the generations when a search has come to an end.
 
     All but the rule of `tolerance` are invariant under f -> a f + b with a > 0, as the strategies
@@ -70,9 +70,9 @@ class Standstill:
         if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
             self._fell = self._values_fell()
 
-    def anew(self) -> Standstill:
+    def anew(self) -> ValueHistory:
         """Return one with the same rules that has seen nothing; but flat is flat from the start."""
-        fresh = Standstill(self.window, self.ftol, self.tolerance)
+        fresh = ValueHistory(self.window, self.ftol, self.tolerance)
         fresh._ever = self._ever
         return fresh
 
@@ -144,11 +144,10 @@ class Standstill:
         }
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the state that `arrays` returned, or version 0.1.0's."""
+        """Take over the state that `arrays` returned."""
         self._generation = generation
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
-        self._values = array("d", map(float, arrays.get("recent", ())))
-        if "extremes" in arrays:
-            low, high, lowest, highest, fell = map(float, arrays["extremes"])
-            self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+        self._values = array("d", map(float, arrays["recent"]))
+        low, high, lowest, highest, fell = map(float, arrays["extremes"])
+        self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)

@@ -13,14 +13,14 @@ from mmes.kernels import Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import Standstill
+from mmes.strategies.shell.standstill import ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
 _EVERY = 16
 
 
-class Ends:
+class StopRules:
     """Takes note of the generations and tells why the search should end, if it should.
 
     Parameters
@@ -51,7 +51,7 @@ class Ends:
         self._standstill = (
             None
             if window == "off"
-            else Standstill(window, options["ftol"], options["stagnation_tolerance"])
+            else ValueHistory(window, options["ftol"], options["stagnation_tolerance"])
         )
 
     def observe(
@@ -122,7 +122,6 @@ class Ends:
         self._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
         self._unbounded = state["unbounded"] is True
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
-        spread = state.get("first_spread", self._first_spread)  # not in states of version 0.1.0
-        self._first_spread = checked_scalar("first_spread", spread, 0.0)
+        self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
             self._standstill.restore(generation, state["arrays"])
