@@ -72,8 +72,12 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield name, value, lambda new, name=field.name: setattr(record, name, new)
 
 
-def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
+def checked_scalar(
+    name: str, stored: Any, fresh: Any, low: float = -np.inf, high: float = np.inf
+) -> Any:
     """Return a stored number: finite, of the type of a fresh one, and not negative if that is int.
+
+    It must lie in `low` .. `high` besides.
 
     Raises
     ------
@@ -89,6 +93,8 @@ def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
         raise ValueError(f"{name} must be finite, not {stored!r}")
     if isinstance(number, int) and not 0 <= number < LARGEST_COUNT:
         raise ValueError(f"{name} must lie in 0..{LARGEST_COUNT - 1}, not {stored!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in {low}..{high}, not {stored!r}")
     return number
 
 

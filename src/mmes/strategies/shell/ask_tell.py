@@ -18,7 +18,7 @@ from mmes.spaces.boxes import Box, Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_sigma
 from mmes.strategies.parts.growth import grown_options
-from mmes.strategies.parts.recombination import rank
+from mmes.strategies.parts.recombination import evenly, rank
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, rebuilt, told
@@ -400,36 +400,42 @@ class AskTell:
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         best = ranking.item(0)
         lowest, highest = values.item(best), values.item(ranking.item(-1))
-        if extra or not (math.isfinite(lowest) and math.isfinite(highest)):
+        special = bool(extra) or not (math.isfinite(lowest) and math.isfinite(highest))
+        if special:
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
             missing = np.isnan(values)
             ranked = np.where(missing, np.inf, values)
             self.failed_evaluations += int(missing.sum())
-            best, highest = int(ranked.argmin()), float(ranked.max())
+            best = int(ranked.argmin())
             lowest = ranked.item(best)
+            highest = float(ranked[ranked != np.inf].max(initial=-np.inf))
         if lowest < self._best_value:
             self._best_value = lowest
             place = best if places is None else int(places[best])
             self._best_x = kernel.copy(kernel.row(self._candidates.evaluated, place))
         points = self._candidates.points
         if extra:
-            search.start(ranked.item(0))
+            if ranked.item(0) != math.inf:
+                search.start(ranked.item(0))
             ranked, points = ranked[extra:], kernel.part(points, extra)
-        failed = ranked.item(ranking.item(0)) == math.inf
+        failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
+        failed = failures == ranked.size
         # Without information the state stays: the next generation is another draw.
         if failed and hasattr(search, "give_up"):
             search.give_up()  # type: ignore[attr-defined]
         if not failed:
             sigma = search.sigma
             where: tuple[NDArray[np.int64], ...] = () if places is None else (places,)
-            search.update(points, ranking, ranked, self.generation, *where)
-            if _ties_decide(ranked, ranking):
+            compared = evenly(ranked, ranking, failures) if failures else ranked
+            search.update(points, ranking, compared, self.generation, *where)
+            if _ties_decide(ranked, ranking, failures):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
         self.generation += 1
         self.evaluations += values.size
         self._forget()
-        self._ends.observe(self.generation, self._best_value, (lowest, highest), failed)
+        share = failures / ranked.size
+        self._ends.observe(self.generation, self._best_value, (lowest, highest), share)
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
@@ -443,7 +449,7 @@ class AskTell:
         return self._best_value, self._best_x
 
 
-def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:
+def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:
     """Return whether the best value is also that of the last parent: the ranking tells nothing."""
-    last = ranking.item(max(ranking.size // 2, 2) - 1)
-    return values.item(ranking.item(0)) == values.item(last)
+    last = min(max(ranking.size // 2, 2), ranking.size - failures) - 1
+    return last > 0 and values.item(ranking.item(0)) == values.item(ranking.item(last))
