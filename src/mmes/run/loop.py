@@ -27,7 +27,7 @@ from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, Again
+from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Again, Verdict, comparable
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
@@ -144,7 +144,7 @@ class Run:
         self._limits.begin()
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
-        self._state.partial, self._rows = 0, None
+        self._state.partial, self._rows = Spent(), None
         result = None
         try:
             with self._interrupts:
@@ -175,6 +175,11 @@ class Run:
     def _to_the_end(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
         reason = self._limit_reached() if self.evaluations else None
+        # Or an error came while it asked about noise, or nothing could be done about that then.
+        if self._state.question is Verdict.ASKING:
+            reason = self._despite_noise(reason)
+        else:
+            reason = self._answered(reason)
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -214,8 +219,11 @@ class Run:
         del points  # so that its memory can be used again
         self._settled = False
         es.tell(values, None if complete else np.arange(values.size))
-        state.partial = 0 if complete else values.size
-        if complete:
+        state.partial = Spent()
+        if not complete:
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum()))
+        else:
+            state.question = Verdict.CLEAR
             if _can_grow(es):
                 state.noise.observe(values, sigma, es.options.get("damping", 1.0))
             state.record()
@@ -291,20 +299,50 @@ class Run:
     def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
-        if asked == "no" or not _can_grow(state.es) or state.partial:
+        if asked == "no" or not _can_grow(state.es) or state.partial.evaluations:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first) or self._limits.evaluations_left() < ASKED:
             return reason
-        (mean,), values = self._values_at([state.es.mean], ASKED)
-        hidden = watch.answer(values[:, 0], state.es.sigma)
-        if not watch.noisy and not np.isnan(values).any():
-            state.offer(mean, float(values[0, 0]))
-            if self._limits.target_reached():
-                return StopReason.TARGET_REACHED
-        if not (hidden and watch.in_vain(state.es.sigma, reason)):
+        state.question = Verdict.ASKING  # for whoever goes on if that raises
+        mean, values = self._question()
+        self._settled = False
+        state.question = watch.answer(values, state.es.sigma)
+        seen = values[~np.isnan(values)]
+        if not watch.noisy and seen.size:
+            state.offer(mean, seen.item(0))
+        if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
+            state.question = Verdict.CLEAR
+        self._settled = True
+        self._warn_of_failures(values)
+        if self._limits.target_reached():
+            return StopReason.TARGET_REACHED
+        # The question may have spent the budget.
+        return self._answered(reason) or self._limits.reached()
+
+    def _question(self) -> tuple[Any, NDArray[np.float64]]:
+        """Return the centre of the search and a few values of it; more where these failed."""
+        left, asked = self._limits.evaluations_left(), np.empty(0)
+        rounds = range(int(min(ROUNDS, left // ASKED)))
+        mean = self._state.es.mean
+        for _ in rounds:
+            (mean,), values = self._values_at([mean], ASKED)
+            asked = np.concatenate((asked, values[:, 0]))
+            if comparable(asked):
+                break
+        return mean, asked
+
+    def _answered(self, reason: StopReason | None) -> StopReason | None:
+        """Do what the answer asks for: grow where noise rules; return why to end, if at all."""
+        state = self._state
+        if self._options["noise"] == "no":  # who resumes may know better
+            return reason
+        if state.question is Verdict.UNANSWERED:
+            # Nobody knows whether it is noisy, so that nobody knows whether it converged.
+            return StopReason.STAGNATED if reason in SUSPICIOUS else reason
+        if state.question is not Verdict.HIDDEN:
             return reason
         if 2 * state.es.population_size > self._limits.evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
@@ -312,6 +350,7 @@ class Run:
         try:
             self._settled = False
             state.answer_noise()
+            state.question = Verdict.CLEAR
             self._settled = True
         except MemoryError:
             self._settled = True
@@ -352,9 +391,7 @@ class Run:
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        state = self._state
-        failed = state.es.failed_evaluations or state.spent.failed or state.partial
-        if failed and not self._state.warned and np.isnan(values).any():
+        if not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(
                 f"an evaluation gave NaN or failed (generation {self.generations}); failed "

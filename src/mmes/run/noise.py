@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ GENERATIONS = 100
 near an optimum would double it again and again."""
 ASKED = 3
 """Evaluations of one point that answer a suspicion."""
+ROUNDS = 3
+"""How often so many are made at most, while failures leave nothing to compare."""
 REEVALUATIONS = 10
 """Evaluations of the best point and of the mean at the end of a noisy run."""
 SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
@@ -46,6 +49,20 @@ _ASKED_AGAIN = 1e-4
 _SHARE = 0.1
 
 
+class Verdict(Enum):
+    """What a question has found; what is not settled is part of the state of a run."""
+
+    CLEAR = ""  # no noise, or none that matters, or it was answered
+    ASKING = "asking"  # the question is not answered yet
+    HIDDEN = "hidden"  # noise hides the progress
+    UNANSWERED = "unanswered"  # the point failed again and again
+
+
+def comparable(values: Vector) -> bool:
+    """Return whether values of one point can tell noise: at least two did not fail."""
+    return int(np.isfinite(values).sum()) > 1
+
+
 @dataclass
 class NoiseWatch:
     """What a run knows about the noise of its objective.
@@ -56,8 +73,8 @@ class NoiseWatch:
         Whether one point has given different values.
     asked_at : float
         Sigma when all values of a point were last found the same.
-    evaluations : int
-        Evaluations spent on questions.
+    evaluations, failed : int
+        Evaluations spent on questions, and those of them that failed.
     lowest : float
         The smoothed median value of a generation when values last fell.
     sigma_then : float
@@ -77,6 +94,7 @@ class NoiseWatch:
     noisy: bool = False
     asked_at: float = math.inf
     evaluations: int = 0
+    failed: int = 0
     lowest: float = math.inf
     sigma_then: float = 0.0
     since: int = 0
@@ -122,16 +140,19 @@ class NoiseWatch:
             return True
         return sigma * _FALL < self.sigma_then or self.since >= self.patience
 
-    def answer(self, values: Vector, sigma: float) -> bool:
-        """Take in the values of one point; return whether noise hides the progress."""
+    def answer(self, values: Vector, sigma: float) -> Verdict:
+        """Take in the values of one point; return what they say about the progress."""
         self.evaluations += values.size
+        self.failed += int(np.isnan(values).sum())
+        if not comparable(values):
+            return Verdict.UNANSWERED
         finite = values[np.isfinite(values)]
-        spread = float(finite.max() - finite.min()) if finite.size > 1 else 0.0
+        spread = float(finite.max()) - float(finite.min())
         if spread == 0.0:
             self.asked_at = sigma
-            return False
+            return Verdict.CLEAR
         self.noisy = True
-        return spread > _SHARE * self.width
+        return Verdict.HIDDEN if spread > _SHARE * self.width else Verdict.CLEAR
 
     def sigma_before(self) -> float:
         """Return the mutation strength at the beginning of a fall: the largest there was lately.
@@ -166,8 +187,8 @@ class NoiseWatch:
     def restored(cls, entries: dict[str, Any], arrays: dict[str, Vector]) -> NoiseWatch:
         """Return the watch that `entries` and `arrays` were taken from."""
         # The first checkpoints of this version kept the list among the entries.
-        listed = entries | {name: array.tolist() for name, array in arrays.items()}
         fresh = asdict(cls())
+        listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
         found = {name: type(value)(listed[name]) for name, value in fresh.items()}
         for name in ("recent", "sigmas"):
             found[name] = [float(value) for value in listed[name]]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import hosted
 from mmes.run.history import COLUMNS, History
-from mmes.run.noise import GENERATIONS, Again, NoiseWatch
+from mmes.run.noise import GENERATIONS, Again, NoiseWatch, Verdict
 from mmes.run.result import Result
 from mmes.run.settings import RunSettings, understood
 from mmes.strategies import AnyStrategy, AskTell
@@ -70,11 +70,13 @@ class RunState:
         candidates: the start point that was given, the mean when it was asked about noise.
     history : History
         The convergence.
-    partial : int
+    partial : Spent
         Evaluations of a last generation that was not completed. They are not saved: whoever goes
         on repeats them.
     noise : NoiseWatch
         What is known about the noise of the objective.
+    question : Verdict
+        Whether noise was asked for after this generation, and what has not been done about it.
     again : Again or None
         The values taken at the end, where the run has ended and such were wanted.
     warned : bool
@@ -90,8 +92,9 @@ class RunState:
     spent: Spent = field(default_factory=Spent)
     best: tuple[float, Vector] | None = None
     history: History = field(default_factory=History)
-    partial: int = 0
+    partial: Spent = field(default_factory=Spent)
     noise: NoiseWatch = field(default_factory=NoiseWatch)
+    question: Verdict = Verdict.CLEAR
     again: Again | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
@@ -105,7 +108,8 @@ class RunState:
     @property
     def evaluations(self) -> int:
         """Evaluations so far, over all starts."""
-        return self.spent.evaluations + self.es.evaluations + self.partial + self.noise.evaluations
+        beside = self.partial.evaluations + self.noise.evaluations
+        return self.spent.evaluations + self.es.evaluations + beside
 
     @property
     def generations(self) -> int:
@@ -226,8 +230,9 @@ class RunState:
             "first_population_size": self.first_population_size,
             "best_value": None if self.best is None else self.best[0],
             "spent": asdict(self.spent + now),
-            "evaluations": self.evaluations - self.partial,
+            "evaluations": self.evaluations - self.partial.evaluations,
             "noise": self.noise.entries(),
+            "question": self.question.value,
             "generations": self.generations,
             "warned": self.warned,
             "history": self.history.scalars(),
@@ -285,6 +290,8 @@ class RunState:
             noise=NoiseWatch.restored(saved["noise"], below("noise/"))
             if "noise" in saved
             else NoiseWatch(),
+            # Older checkpoints have no word for it.
+            question=Verdict(saved.get("question", "")),
             again=Again(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
@@ -300,7 +307,8 @@ class RunState:
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
         es, again, reason = self.es, self.again or Again(np.empty(0), np.empty(0)), reasons[0]
-        total = self.spent + self._here() + now + Spent(again.evaluations, failed=again.failed)
+        beside = again.failed + self.partial.failed + self.noise.failed
+        total = self.spent + self._here() + now + Spent(failed=beside)
         reached = reason is StopReason.TARGET_REACHED
         mean = es.kernel.copy(es.mean)
         name, average, error = again.better()
@@ -310,7 +318,7 @@ class RunState:
             name, average, error = "x", self.best_value, math.nan
         # An unfinished generation has no line yet; nor has a point that was no candidate.
         written = self.history.last_best
-        unwritten = self.partial or (self.evaluations and written != self.best_value)
+        unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
         return Result(
             x=es.kernel.copy(mean if name == "mean" else self.best_x),
             fun=average,
