@@ -245,6 +245,10 @@ def _average(values: Vector) -> tuple[bool, float, float]:
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return True, math.inf, math.nan
-    apart = finite - finite[0]  # equal values have just this average, and the error 0
+    # Squares of huge values overflow; a power of two changes no bit of the others.
+    unit = 2.0 ** max(0, math.frexp(float(np.abs(finite).max()))[1] - 400)
+    scaled = finite / unit
+    apart = scaled - scaled[0]  # equal values have just this average, and the error 0
     error = float(np.std(apart, ddof=1)) / math.sqrt(finite.size) if finite.size > 1 else math.nan
-    return 2 * finite.size < values.size, float(finite[0] + np.mean(apart)), error
+    average = float(scaled[0] + np.mean(apart)) * unit
+    return 2 * finite.size < values.size, average, error * unit

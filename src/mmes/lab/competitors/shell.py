@@ -224,7 +224,7 @@ class Competitor:
         max_evaluations : int, optional
             Stop when the points asked next would exceed this many evaluations.
         """
-        if target is not None and self.best_value <= target:
+        if target is not None and -math.inf < self.best_value <= target:
             return StopReason.TARGET_REACHED
         if self._unbounded:
             return StopReason.UNBOUNDED

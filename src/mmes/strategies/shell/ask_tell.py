@@ -279,7 +279,7 @@ class AskTell:
         return tuple(self._reasons(target, max_evaluations))
 
     def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
-        if target is not None and self.best_value <= target:
+        if target is not None and -math.inf < self.best_value <= target:
             yield StopReason.TARGET_REACHED
         yield from self._ends.reasons(self._search, self.kernel, self.generation)
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
