@@ -309,13 +309,16 @@ class RunState:
         es, again, reason = self.es, self.again or Again(np.empty(0), np.empty(0)), reasons[0]
         beside = again.failed + self.partial.failed + self.noise.failed
         total = self.spent + self._here() + now + Spent(failed=beside)
-        reached = reason is StopReason.TARGET_REACHED
         mean = es.kernel.copy(es.mean)
         name, average, error = again.better()
         # Who says that it is noisy gets averages in any case.
         averaged = self.noise.noisy or settings.limits["noise"] == "yes"
         if not averaged or average == math.inf:
             name, average, error = "x", self.best_value, math.nan
+        success, target = reason.converged, settings.limits["target"]
+        if target is not None:
+            # By what is returned: one lucky value of a noisy objective is no success.
+            success = reason is StopReason.TARGET_REACHED and average <= target
         # An unfinished generation has no line yet; nor has a point that was no candidate.
         written = self.history.last_best
         unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
@@ -324,7 +327,7 @@ class RunState:
             fun=average,
             nfev=self.evaluations + again.evaluations,
             nit=self.generations,
-            success=reached or (settings.limits["target"] is None and reason.converged),
+            success=success,
             status=reason.status,
             message=reason.sentence,
             reason=reason,
