@@ -26,7 +26,8 @@ class Plain:
 
     def evaluate(self, points, generation, keep_going):
         if self.task.vectorized:
-            return as_values(self.task.objective(points), len(points)) if keep_going() else []
+            go_on = len(points) and keep_going()
+            return as_values(self.task.objective(points), len(points)) if go_on else []
         values = []
         for row, x in enumerate(points):
             if not keep_going():

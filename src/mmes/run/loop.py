@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mmes.errors import (
     EvaluationError,
     FailedEvaluationWarning,
     RestartWarning,
+    note,
     warn_user,
 )
 from mmes.evaluate.adapter import is_evaluator
@@ -31,7 +33,7 @@ from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Again, Verdict, comparable
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
-from mmes.run.saving import Saver
+from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings, resumed_arguments
 from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
@@ -113,12 +115,15 @@ class Run:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Words and numbers of the caller's own, kept in the checkpoint."""
-        return self._state.notes
+        """Words and numbers of the caller's own, kept in the checkpoint; a copy.
+
+        Setting them raises TypeError if JSON cannot hold them.
+        """
+        return checked_notes(self._state.notes)
 
     @notes.setter
     def notes(self, notes: dict[str, Any]) -> None:
-        self._state.notes = notes
+        self._state.notes = checked_notes(notes)
 
     @property
     def evaluations(self) -> int:
@@ -145,7 +150,7 @@ class Run:
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
         self._state.partial, self._rows = Spent(), None
-        result = None
+        result = first = None
         try:
             with self._interrupts:
                 try:
@@ -159,9 +164,11 @@ class Run:
                     self._observe_end(result)
                     return result
                 except BaseException as error:
+                    first = error
                     self._leave(error)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
+            first = error
             if getattr(error, "result", None) is None:  # a signal after all was done
                 error.result = result  # type: ignore[union-attr]
             raise
@@ -169,8 +176,7 @@ class Run:
             self._state.spent += Spent(seconds=self._limits.elapsed)
             self._limits.end()
             self._stop_requested.clear()
-            self._evaluator.close()
-            self._observers.close()
+            self._close(first, result)
 
     def _to_the_end(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
@@ -432,11 +438,13 @@ class Run:
         return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
 
     def _leave(self, error: BaseException) -> None:
-        """End early: cancel what runs, save the state, tell what was found and how to go on."""
-        self._evaluator.close()
+        """End early: save the state, tell what was found and how to go on."""
         saved = False
         if self._settled and not isinstance(error, CheckpointError):
-            saved = self._saver.save(self.generations, self._state_to_save)
+            try:
+                saved = self._saver.save(self.generations, self._state_to_save)
+            except Exception as second:
+                note(error, second)
         if saved:
             error.add_note(
                 f"mmes: the state after generation {self.generations} is saved; go on with "
@@ -447,6 +455,22 @@ class Run:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
+
+    def _close(self, first: BaseException | None, result: Result | None) -> None:
+        """Give back what is held; the first error is raised, a later one is noted in it."""
+        raised = first
+        for close in (self._evaluator.close, self._observers.close):
+            try:
+                close()
+            except Exception as error:
+                if raised is None:
+                    raised = error
+                else:
+                    note(raised, error)
+        if raised is not None and raised is not first:
+            with contextlib.suppress(AttributeError):
+                raised.result = result  # type: ignore[attr-defined]
+            raise raised
 
     def _result(self, reason: StopReason) -> Result:
         others = []
