@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
+from mmes.strategies.parts.recombination import LARGEST_SIGMA
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -189,9 +191,21 @@ class NoiseWatch:
         # The first checkpoints of this version kept the list among the entries.
         fresh = asdict(cls())
         listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
-        found = {name: type(value)(listed[name]) for name, value in fresh.items()}
-        for name in ("recent", "sigmas"):
-            found[name] = [float(value) for value in listed[name]]
+        if not isinstance(listed["noisy"], bool):
+            raise TypeError(f"noisy must be true or false, not {listed['noisy']!r}")
+        found = {"noisy": listed["noisy"]}
+        for name in ("evaluations", "failed", "since", "patience"):
+            found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
+        for name in ("lowest", "asked_at", "sigma_then", "width"):
+            # JSON has no infinity: it is a word there.
+            word = math.inf if listed[name] == "inf" else listed[name]
+            found[name] = checked_value(name, word)
+            if name != "lowest" and found[name] < 0:
+                raise ValueError(f"{name} must not be negative, but is {found[name]}")
+        found["recent"] = [checked_scalar("recent", value, 0.0) for value in listed["recent"]]
+        found["sigmas"] = [
+            checked_scalar("sigmas", value, 0.0, 0.0, LARGEST_SIGMA) for value in listed["sigmas"]
+        ]
         return cls(**found)
 
 

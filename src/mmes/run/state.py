@@ -16,7 +16,7 @@ from mmes.run.noise import GENERATIONS, Again, NoiseWatch, Verdict
 from mmes.run.result import Result
 from mmes.run.settings import RunSettings, understood
 from mmes.strategies import AnyStrategy, AskTell
-from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -262,7 +262,8 @@ class RunState:
             raise ValueError(f"x0 has {x0.size} entries")
         best = None
         if saved["best_value"] is not None:
-            best = float(saved["best_value"]), np.array(arrays["best_x"], np.float64)
+            value = checked_value("best_value", saved["best_value"])
+            best = value, np.array(arrays["best_x"], np.float64)
             if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
 
@@ -273,7 +274,7 @@ class RunState:
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
         es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
-        return cls(
+        made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
             start=checked_scalar("start", saved["start"], 0),
@@ -281,7 +282,7 @@ class RunState:
             growth=checked_scalar("growth", saved.get("growth", saved["start"]), 0),
             spent=Spent(
                 **{
-                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh)
+                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh, low=0)
                     for name, fresh in asdict(Spent()).items()
                 }
             ),
@@ -296,6 +297,12 @@ class RunState:
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
         )
+        if saved.get("evaluations", made.evaluations) != made.evaluations:
+            raise ValueError(
+                f"evaluations are {saved['evaluations']!r}, but those of the parts add up to "
+                f"{made.evaluations}"
+            )
+        return made
 
     # The end
 

@@ -98,6 +98,21 @@ def checked_scalar(
     return number
 
 
+def checked_value(name: str, stored: Any) -> float:
+    """Return a stored value of an objective, which may be infinite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or NaN.
+    """
+    if isinstance(stored, bool) or not isinstance(stored, float | int):
+        raise TypeError(f"{name} must be a number, not {stored!r}")
+    if stored != stored:
+        raise ValueError(f"{name} must be a number, not nan")
+    return float(stored)
+
+
 def _checked_array(name: str, stored: NDArray[Any], fresh: Any, kernel: Kernel) -> Any:
     shape = tuple(fresh.shape)
     # What a search has not met yet is empty: values of a generation before the first, say.
@@ -181,3 +196,5 @@ class Recorded(Generic[S]):
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
         restore_into(self.state, self._kernel, scalars, arrays)
+        if not self.state.sigma > 0:
+            raise ValueError(f"sigma must be > 0, not {self.state.sigma}")

@@ -151,6 +151,9 @@ class Standstill:
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the state that `arrays` returned, or version 0.1.0's."""
+        for name in ("improvements", "recent", "extremes"):
+            if name in arrays and np.isnan(arrays[name]).any():
+                raise ValueError(f"{name} must be numbers")
         self._generation = generation
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmes.spaces.manifolds import manifold_from
-from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
+from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar, checked_value
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
 from mmes.strategies.shell.protocol import Search
@@ -63,9 +62,7 @@ def restored(kind: type[S], state: dict[str, Any], here: dict[str, Any]) -> S:
     made._best_x = as_candidate(made.kernel, arrays["best_x"].ravel(), made._n, None)
     for name in _COUNTS:
         setattr(made, name, checked_scalar(name, state[name], 0))
-    made._best_value = float(state["best_value"])
-    if math.isnan(made._best_value):
-        raise ValueError("best_value must be a number, not nan")
+    made._best_value = checked_value("best_value", state["best_value"])
     made._ends.restore(made.generation, state)
     return made
 
