@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
-from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
+from mmes.errors import (
+    CheckpointCorrupt,
+    CheckpointError,
+    KernelWarning,
+    ReducedArchiveWarning,
+    warn_user,
+)
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels import kernel_for
-from mmes.kernels.choose import check_device_name
+from mmes.kernels.choose import DEVICE_KERNELS, check_device_name, native_problem
 from mmes.kernels.devices import started_from
 from mmes.run.options import RUN_OPTIONS, check_together
 from mmes.run.restarts import start_point, start_seed
@@ -273,12 +279,10 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # Version 0.1.0 had no word for these.
         found = {"noise": "auto", "evaluate_x0": True} | saved["limits"]
         limits = {option.name: found[option.name] for option in RUN_OPTIONS}
-        # The kernel that was chosen may not be on this machine.
-        own = (
-            with_new_names(saved["options"])
-            | limits
-            | {"kernel": "auto", "threads": None, "resume": "never"}
-        )
+        own = with_new_names(saved["options"]) | limits | {"threads": None, "resume": "never"}
+        if "kernel" not in given:
+            given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
+        own["kernel"] = given["kernel"]
         if given.get("device", own.get("device")) is None:
             own = {name: value for name, value in own.items() if name not in DEVICE_OPTIONS}
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
@@ -293,6 +297,26 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         }
         checked_start(**place)
     return own | given | place | {"strategy": kind, "resume": "never"}
+
+
+def _kernel_here(name: Any, device: Any) -> Any:
+    """Return the kernel that a run was begun with, if it can be had here; else say that it changes.
+
+    `device` is where it is to go on, if that was said.
+    """
+    if name == "auto":
+        return name
+    moved = device != "same" and (device is None) == (name in DEVICE_KERNELS)
+    problem = native_problem() if name == "native" else None
+    if not moved and problem is None:
+        return name
+    why = f"device is {device!r} now" if moved else problem
+    warn_user(
+        f"the run was begun with kernel={name!r}, which cannot be used here ({why}): it goes on "
+        "with kernel='auto', and equals the run without a break but for rounding",
+        KernelWarning,
+    )
+    return "auto"
 
 
 def _strategy_of_ours(name: Any) -> type[AnyStrategy]:
