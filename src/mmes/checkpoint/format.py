@@ -383,6 +383,17 @@ def _mapped(
 # JSON
 
 
+def as_stored(value: Any) -> Any:
+    """Return a value as it comes back from a checkpoint: a copy, with lists for tuples.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If JSON cannot hold it.
+    """
+    return _from_json(json.loads(json.dumps(_to_json(value), allow_nan=False)))
+
+
 def _to_json(value: Any) -> Any:
     """Return a value in the words of JSON, which has no infinity and no NaN."""
     if isinstance(value, dict):

@@ -21,6 +21,8 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
 
     Options were renamed, and what 0.1.0 had no word for gets the value that it stood for.
     """
+    if "search" not in state:
+        return state, arrays  # not a run
     search, limits = dict(state["search"]), dict(state["limits"])
     lost = limits.pop("lost", "raise")
     limits = {"noise": "auto", "evaluate_x0": True, **limits}

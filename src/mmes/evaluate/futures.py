@@ -169,7 +169,7 @@ class FuturesEvaluator(Evaluator):
     def _batch_size(self, rows: int) -> int:
         if self._chunk_size is not None:
             return self._chunk_size
-        return math.ceil(rows / usable_cores()) if self._task.vectorized else 1
+        return max(math.ceil(rows / usable_cores()), 1) if self._task.vectorized else 1
 
 
 def as_executor(thing: Any) -> Any:

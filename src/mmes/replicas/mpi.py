@@ -158,7 +158,7 @@ class Head(Evaluator):
         """See `Evaluator.evaluate`."""
         current = self._round
         if current is None:
-            if not keep_going():
+            if points.shape[0] == 0 or not keep_going():
                 return np.empty(0)
             self._comm.bcast(("points", generation, np.array(points)))
             current = self._round = Round(generation, points.shape[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mmes.errors import (
     EvaluationError,
     FailedEvaluationWarning,
     RestartWarning,
+    note,
     warn_user,
 )
 from mmes.evaluate.adapter import is_evaluator
@@ -27,12 +29,12 @@ from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, Reevaluation
+from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Reevaluation, Verdict, comparable
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
 from mmes.run.resuming import continued, resumed_arguments
-from mmes.run.saving import Saver
+from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
@@ -114,12 +116,15 @@ class Run:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Words and numbers of the caller's own, kept in the checkpoint."""
-        return self._state.notes
+        """Words and numbers of the caller's own, kept in the checkpoint; a copy.
+
+        Setting them raises TypeError if JSON cannot hold them.
+        """
+        return checked_notes(self._state.notes)
 
     @notes.setter
     def notes(self, notes: dict[str, Any]) -> None:
-        self._state.notes = notes
+        self._state.notes = checked_notes(notes)
 
     @property
     def evaluations(self) -> int:
@@ -145,8 +150,8 @@ class Run:
         self._limits.begin()
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
-        self._state.partial, self._rows = 0, None
-        result = None
+        self._state.partial, self._rows = Spent(), None
+        result = first = None
         try:
             with self._interrupts:
                 try:
@@ -160,9 +165,11 @@ class Run:
                     self._observe_end(result)
                     return result
                 except BaseException as error:
+                    first = error
                     self._save_and_annotate(error)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
+            first = error
             if getattr(error, "result", None) is None:  # a signal after all was done
                 error.result = result  # type: ignore[union-attr]
             raise
@@ -170,12 +177,16 @@ class Run:
             self._state.spent += Spent(seconds=self._limits.elapsed)
             self._limits.end()
             self._stop_requested.clear()
-            self._evaluator.close()
-            self._observers.close()
+            self._close(first, result)
 
     def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
         reason = self._limit_reached() if self.evaluations else None
+        # Or an error came while it asked about noise, or nothing could be done about that then.
+        if self._state.question is Verdict.ASKING:
+            reason = self._handle_noise(reason)
+        else:
+            reason = self._answered(reason)
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -215,8 +226,11 @@ class Run:
         del points  # so that its memory can be used again
         self._settled = False
         es.tell(values, None if complete else np.arange(values.size))
-        state.partial = 0 if complete else values.size
-        if complete:
+        state.partial = Spent()
+        if not complete:
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum()))
+        else:
+            state.question = Verdict.CLEAR
             if es.grows:
                 state.noise.observe(values, sigma, es.options.get("damping", 1.0))
             state.record()
@@ -292,20 +306,50 @@ class Run:
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
-        if asked == "no" or not state.es.grows or state.partial:
+        if asked == "no" or not state.es.grows or state.partial.evaluations:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first) or self._limits.evaluations_left() < ASKED:
             return reason
-        (mean,), values = self._values_at([state.es.mean], ASKED)
-        hidden = watch.answer(values[:, 0], state.es.sigma)
-        if not watch.noisy and not np.isnan(values).any():
-            state.offer(mean, float(values[0, 0]))
-            if self._limits.target_reached():
-                return StopReason.TARGET_REACHED
-        if not (hidden and watch.in_vain(state.es.sigma, reason)):
+        state.question = Verdict.ASKING  # for whoever goes on if that raises
+        mean, values = self._question()
+        self._settled = False
+        state.question = watch.answer(values, state.es.sigma)
+        seen = values[~np.isnan(values)]
+        if not watch.noisy and seen.size:
+            state.offer(mean, seen.item(0))
+        if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
+            state.question = Verdict.CLEAR
+        self._settled = True
+        self._warn_of_failures(values)
+        if self._limits.target_reached():
+            return StopReason.TARGET_REACHED
+        # The question may have spent the budget.
+        return self._answered(reason) or self._limits.reached()
+
+    def _question(self) -> tuple[Any, NDArray[np.float64]]:
+        """Return the centre of the search and a few values of it; more where these failed."""
+        left, asked = self._limits.evaluations_left(), np.empty(0)
+        rounds = range(int(min(ROUNDS, left // ASKED)))
+        mean = self._state.es.mean
+        for _ in rounds:
+            (mean,), values = self._values_at([mean], ASKED)
+            asked = np.concatenate((asked, values[:, 0]))
+            if comparable(asked):
+                break
+        return mean, asked
+
+    def _answered(self, reason: StopReason | None) -> StopReason | None:
+        """Do what the answer asks for: grow where noise rules; return why to end, if at all."""
+        state = self._state
+        if self._options["noise"] == "no":  # who resumes may know better
+            return reason
+        if state.question is Verdict.UNANSWERED:
+            # Nobody knows whether it is noisy, so that nobody knows whether it converged.
+            return StopReason.STAGNATED if reason in SUSPICIOUS else reason
+        if state.question is not Verdict.HIDDEN:
             return reason
         if 2 * state.es.population_size > self._limits.evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
@@ -313,6 +357,7 @@ class Run:
         try:
             self._settled = False
             state.answer_noise()
+            state.question = Verdict.CLEAR
             self._settled = True
         except MemoryError:
             self._settled = True
@@ -353,9 +398,7 @@ class Run:
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        state = self._state
-        failed = state.es.failed_evaluations or state.spent.failed or state.partial
-        if failed and not self._state.warned and np.isnan(values).any():
+        if not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(
                 f"an evaluation gave NaN or failed (generation {self.generations}); failed "
@@ -396,11 +439,13 @@ class Run:
         return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
 
     def _save_and_annotate(self, error: BaseException) -> None:
-        """End early: cancel what runs, save the state, tell what was found and how to go on."""
-        self._evaluator.close()
+        """End early: save the state, tell what was found and how to go on."""
         saved = False
         if self._settled and not isinstance(error, CheckpointError):
-            saved = self._saver.save(self.generations, self._state_to_save)
+            try:
+                saved = self._saver.save(self.generations, self._state_to_save)
+            except Exception as second:
+                note(error, second)
         if saved:
             error.add_note(
                 f"mmes: the state after generation {self.generations} is saved; go on with "
@@ -411,6 +456,22 @@ class Run:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
+
+    def _close(self, first: BaseException | None, result: Result | None) -> None:
+        """Give back what is held; the first error is raised, a later one is noted in it."""
+        raised = first
+        for close in (self._evaluator.close, self._observers.close):
+            try:
+                close()
+            except Exception as error:
+                if raised is None:
+                    raised = error
+                else:
+                    note(raised, error)
+        if raised is not None and raised is not first:
+            with contextlib.suppress(AttributeError):
+                raised.result = result  # type: ignore[attr-defined]
+            raise raised
 
     def _result(self, reason: StopReason) -> Result:
         others = []

@@ -29,8 +29,8 @@ class Result:
     nit : int
         Generations.
     success : bool
-        Whether the run ended because it could not, or need not, do better: the target was reached;
-        or, where no target was set, the search converged.
+        Whether the run ended because it could not, or need not, do better: the target was reached,
+        and `fun` is not above it; or, where no target was set, the search converged.
     status : int
         The number of the stop reason.
     message : str

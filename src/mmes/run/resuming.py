@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import validated
-from mmes.errors import CheckpointCorrupt, CheckpointError
+from mmes.errors import CheckpointCorrupt, CheckpointError, KernelWarning, warn_user
 from mmes.kernels import Place
-from mmes.kernels.choose import check_device_name
+from mmes.kernels.choose import DEVICE_KERNELS, check_device_name, native_problem
 from mmes.kernels.devices import PLACE_OPTIONS
 from mmes.run.options import RUN_OPTIONS
 from mmes.run.settings import RunSettings
@@ -92,9 +92,11 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
         limits = {option.name: saved["limits"][option.name] for option in RUN_OPTIONS}
-        # The kernel that was chosen may not be on this machine.
-        own = saved["options"] | limits | {"kernel": "auto", "threads": None, "resume": "never"}
-        own = Place.apply(own, {"device": given.get("device", own.get("device"))})
+        own = saved["options"] | limits | {"threads": None, "resume": "never"}
+        if "kernel" not in given:
+            given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
+        place = {"kernel": given["kernel"], "device": given.get("device", own.get("device"))}
+        own = Place.apply(own, place)
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         if own.get("device") is not None:
             check_device_name(own["device"])  # before torch is loaded, which takes 300 MB
@@ -107,6 +109,26 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         }
         Space.checked(**where)
     return own | given | where | {"strategy": kind, "resume": "never"}
+
+
+def _kernel_here(name: Any, device: Any) -> Any:
+    """Return the kernel that a run was begun with, if it can be had here; else say that it changes.
+
+    `device` is where it is to go on, if that was said.
+    """
+    if name == "auto":
+        return name
+    moved = device != "same" and (device is None) == (name in DEVICE_KERNELS)
+    problem = native_problem() if name == "native" else None
+    if not moved and problem is None:
+        return name
+    why = f"device is {device!r} now" if moved else problem
+    warn_user(
+        f"the run was begun with kernel={name!r}, which cannot be used here ({why}): it goes on "
+        "with kernel='auto', and equals the run without a break but for rounding",
+        KernelWarning,
+    )
+    return "auto"
 
 
 def _strategy_of_ours(name: Any) -> type[Optimizer]:

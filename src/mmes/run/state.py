@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.run.history import COLUMNS, History
-from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation
+from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
 from mmes.strategies import Optimizer
-from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -71,11 +71,13 @@ class RunState:
         candidates: the start point that was given, the mean when it was asked about noise.
     history : History
         The convergence.
-    partial : int
+    partial : Spent
         Evaluations of a last generation that was not completed. They are not saved: whoever goes
         on repeats them.
     noise : NoiseWatch
         What is known about the noise of the objective.
+    question : Verdict
+        Whether noise was asked for after this generation, and what has not been done about it.
     again : Reevaluation or None
         The values taken at the end, where the run has ended and such were wanted.
     warned : bool
@@ -91,8 +93,9 @@ class RunState:
     spent: Spent = field(default_factory=Spent)
     best: tuple[float, Vector] | None = None
     history: History = field(default_factory=History)
-    partial: int = 0
+    partial: Spent = field(default_factory=Spent)
     noise: NoiseWatch = field(default_factory=NoiseWatch)
+    question: Verdict = Verdict.CLEAR
     again: Reevaluation | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
@@ -106,7 +109,8 @@ class RunState:
     @property
     def evaluations(self) -> int:
         """Evaluations so far, over all starts."""
-        return self.spent.evaluations + self.es.evaluations + self.partial + self.noise.evaluations
+        beside = self.partial.evaluations + self.noise.evaluations
+        return self.spent.evaluations + self.es.evaluations + beside
 
     @property
     def generations(self) -> int:
@@ -232,8 +236,9 @@ class RunState:
             "first_population_size": self.first_population_size,
             "best_value": None if self.best is None else self.best[0],
             "spent": asdict(self.spent + now),
-            "evaluations": self.evaluations - self.partial,
+            "evaluations": self.evaluations - self.partial.evaluations,
             "noise": self.noise.entries(),
+            "question": self.question.value,
             "generations": self.generations,
             "warned": self.warned,
             "history": self.history.scalars(),
@@ -263,7 +268,8 @@ class RunState:
             raise ValueError(f"x0 has {x0.size} entries")
         best = None
         if saved["best_value"] is not None:
-            best = float(saved["best_value"]), np.array(arrays["best_x"], np.float64)
+            value = checked_value("best_value", saved["best_value"])
+            best = value, np.array(arrays["best_x"], np.float64)
             if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
 
@@ -274,14 +280,14 @@ class RunState:
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
         es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
-        return cls(
+        made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
             start=checked_scalar("start", saved["start"], 0),
             growth=checked_scalar("growth", saved["growth"], 0),
             spent=Spent(
                 **{
-                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh)
+                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh, low=0)
                     for name, fresh in asdict(Spent()).items()
                 }
             ),
@@ -290,10 +296,18 @@ class RunState:
             noise=NoiseWatch.restored(saved["noise"], below("noise/"))
             if "noise" in saved
             else NoiseWatch(),
+            # Older checkpoints have no word for it.
+            question=Verdict(saved.get("question", "")),
             again=Reevaluation(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
         )
+        if saved.get("evaluations", made.evaluations) != made.evaluations:
+            raise ValueError(
+                f"evaluations are {saved['evaluations']!r}, but those of the parts add up to "
+                f"{made.evaluations}"
+            )
+        return made
 
     # The end
 
@@ -304,28 +318,29 @@ class RunState:
         reasons: tuple[StopReason, ...],
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
-        es, again, reason = (
-            self.es,
-            self.again or Reevaluation(np.empty(0), np.empty(0)),
-            reasons[0],
-        )
-        total = self.spent + self._here() + now + Spent(again.evaluations, failed=again.failed)
-        reached = reason is StopReason.TARGET_REACHED
+        es, reason = self.es, reasons[0]
+        again = self.again or Reevaluation(np.empty(0), np.empty(0))
+        beside = again.failed + self.partial.failed + self.noise.failed
+        total = self.spent + self._here() + now + Spent(failed=beside)
         mean = es.kernel.copy(es.mean)
         name, average, error = again.better()
         # Who says that it is noisy gets averages in any case.
         averaged = self.noise.noisy or settings.limits["noise"] == "yes"
         if not averaged or average == math.inf:
             name, average, error = "x", self.best_value, math.nan
+        success, target = reason.converged, settings.limits["target"]
+        if target is not None:
+            # By what is returned: one lucky value of a noisy objective is no success.
+            success = reason is StopReason.TARGET_REACHED and average <= target
         # An unfinished generation has no line yet; nor has a point that was no candidate.
         written = self.history.last_best
-        unwritten = self.partial or (self.evaluations and written != self.best_value)
+        unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
         return Result(
             x=es.kernel.copy(mean if name == "mean" else self.best_x),
             fun=average,
             nfev=self.evaluations + again.evaluations,
             nit=self.generations,
-            success=reached or (settings.limits["target"] is None and reason.converged),
+            success=success,
             status=reason.status,
             message=reason.sentence,
             reason=reason,

@@ -277,7 +277,7 @@ class ProcessEvaluator(Evaluator):
         if self._chunk_size is not None:
             return self._chunk_size
         if self._vectorized:
-            return math.ceil(rows / self._count)
+            return max(math.ceil(rows / self._count), 1)
         if self._timeout < math.inf:
             return 1  # the limit is for one evaluation
         fair = max(rows // (2 * self._count), 1)

@@ -72,8 +72,12 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield name, value, lambda new, name=field.name: setattr(record, name, new)
 
 
-def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
+def checked_scalar(
+    name: str, stored: Any, fresh: Any, low: float = -np.inf, high: float = np.inf
+) -> Any:
     """Return a stored number: finite, of the type of a fresh one, and not negative if that is int.
+
+    It must lie in `low` .. `high` besides.
 
     Raises
     ------
@@ -89,7 +93,24 @@ def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
         raise ValueError(f"{name} must be finite, not {stored!r}")
     if isinstance(number, int) and not 0 <= number < LARGEST_COUNT:
         raise ValueError(f"{name} must lie in 0..{LARGEST_COUNT - 1}, not {stored!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in {low}..{high}, not {stored!r}")
     return number
+
+
+def checked_value(name: str, stored: Any) -> float:
+    """Return a stored value of an objective, which may be infinite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or NaN.
+    """
+    if isinstance(stored, bool) or not isinstance(stored, float | int):
+        raise TypeError(f"{name} must be a number, not {stored!r}")
+    if stored != stored:
+        raise ValueError(f"{name} must be a number, not nan")
+    return float(stored)
 
 
 def _checked_array(name: str, stored: NDArray[Any], fresh: Any, kernel: Kernel) -> Any:
@@ -175,3 +196,5 @@ class Recorded(Generic[S]):
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
         restore_into(self.state, self._kernel, scalars, arrays)
+        if not self.state.sigma > 0:
+            raise ValueError(f"sigma must be > 0, not {self.state.sigma}")

@@ -20,8 +20,8 @@ from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
 from mmes.strategies.parts.growth import grown_options
-from mmes.strategies.parts.recombination import rank
-from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.parts.recombination import evenly, rank
+from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.optimizer import Optimizer
 from mmes.strategies.shell.options import COMMON_OPTIONS
@@ -353,9 +353,7 @@ class AskTell(Optimizer):
         for name in COUNTS:
             setattr(self, name, checked_scalar(name, state[name], 0))
         self._doublings = checked_scalar("doublings", state["doublings"], 0)
-        self._best_value = float(state["best_value"])
-        if math.isnan(self._best_value):
-            raise ValueError("best_value must be a number, not nan")
+        self._best_value = checked_value("best_value", state["best_value"])
         self._rules.restore(self.generation, state)
 
     # Inner works
@@ -389,40 +387,46 @@ class AskTell(Optimizer):
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         best = ranking.item(0)
         lowest, highest = values.item(best), values.item(ranking.item(-1))
-        if extra or not (math.isfinite(lowest) and math.isfinite(highest)):
+        special = bool(extra) or not (math.isfinite(lowest) and math.isfinite(highest))
+        if special:
             # NaN counts as +inf everywhere but in the ranking, where it comes after +inf.
             missing = np.isnan(values)
             ranked = np.where(missing, np.inf, values)
             self.failed_evaluations += int(missing.sum())
-            best, highest = int(ranked.argmin()), float(ranked.max())
+            best = int(ranked.argmin())
             lowest = ranked.item(best)
+            highest = float(ranked[ranked != np.inf].max(initial=-np.inf))
         if lowest < self._best_value:
             self._best_value = lowest
             place = best if positions is None else int(positions[best])
             self._best_x = kernel.copy(kernel.row(self._candidates.evaluated, place))
         points = self._candidates.points
         if extra:
-            search.start(ranked.item(0))
+            if ranked.item(0) != math.inf:
+                search.start(ranked.item(0))
             ranked, points = ranked[extra:], kernel.part(points, extra)
-        failed = ranked.item(ranking.item(0)) == math.inf
+        failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
+        failed = failures == ranked.size
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
         if not failed:
             sigma = search.sigma
             where: tuple[NDArray[np.int64], ...] = () if positions is None else (positions,)
-            search.update(points, ranking, ranked, self.generation, *where)
-            if _ties_decide(ranked, ranking):
+            compared = evenly(ranked, ranking, failures) if failures else ranked
+            search.update(points, ranking, compared, self.generation, *where)
+            if _ties_decide(ranked, ranking, failures):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
         self.generation += 1
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None
         self._forget()
-        self._rules.observe(self.generation, self._best_value, (lowest, highest), failed)
+        share = failures / ranked.size
+        self._rules.observe(self.generation, self._best_value, (lowest, highest), share)
 
 
-def _ties_decide(values: Vector, ranking: NDArray[np.int64]) -> bool:
+def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:
     """Return whether the best value is also that of the last parent: the ranking tells nothing."""
-    last = ranking.item(max(ranking.size // 2, 2) - 1)
-    return values.item(ranking.item(0)) == values.item(last)
+    last = min(max(ranking.size // 2, 2), ranking.size - failures) - 1
+    return last > 0 and values.item(ranking.item(0)) == values.item(ranking.item(last))

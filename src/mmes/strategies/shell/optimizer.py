@@ -219,7 +219,7 @@ class Optimizer(ABC):
         return tuple(self._reasons(target, max_evaluations))
 
     def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
-        if target is not None and self.best_value <= target:
+        if target is not None and -math.inf < self.best_value <= target:
             yield StopReason.TARGET_REACHED
         yield from self._own_reasons()
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:

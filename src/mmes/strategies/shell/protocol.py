@@ -130,7 +130,11 @@ class Search(Protocol):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation: `values` (no NaN), `ranking` from best to worst."""
+        """Take in an evaluated generation: `ranking` from best to worst, and values to compare.
+
+        Failed candidates rank last. Their values are neither NaN nor +inf, and sorted by the
+        ranking as all are, so that generations can be compared (`parts.recombination.evenly`).
+        """
         ...
 
     def scalars(self) -> dict[str, Any]:

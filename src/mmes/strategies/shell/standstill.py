@@ -57,16 +57,22 @@ class ValueHistory:
         self._fell = True  # whether values fell over the long window, when last looked
 
     def observe(self, generation: int, best: float, lowest: float, highest: float) -> None:
-        """Take note of the best value so far, and of the values of the generation that ends."""
+        """Take note of the best value so far, and of the values of the generation that ends.
+
+        Failures are no values: `lowest` and `highest` are those of the finite ones. A generation
+        without any, where `lowest` is inf, says nothing.
+        """
         self._generation = generation
+        if self.tolerance is not None:
+            self._note_improvement(generation, best)
+        if lowest == math.inf:
+            return
         self._newest = lowest, highest
         self._ever = min(lowest, self._ever[0]), max(highest, self._ever[1])
         self._values.append(lowest)
         longest = LONG * self.window
         if len(self._values) > longest + longest // 10 + 1:
             del self._values[:-longest]
-        if self.tolerance is not None:
-            self._note_improvement(generation, best)
         if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
             self._fell = self._values_fell()
 
@@ -89,7 +95,7 @@ class ValueHistory:
         if not highest - lowest <= same or len(self._values) < self.window:
             return False
         recent = self._recent(self.window)
-        return float(recent.max() - recent.min()) <= same
+        return float(recent.max()) - float(recent.min()) <= same
 
     @property
     def stagnated(self) -> bool:
@@ -100,7 +106,7 @@ class ValueHistory:
         """Compare the medians of the newest and of the oldest third of the long window."""
         recent = self._recent(LONG * self.window)
         third = recent.size // 3
-        return bool(np.median(recent[-third:]) < np.median(recent[:third]))
+        return median(recent[-third:]) < median(recent[:third])
 
     def _note_improvement(self, generation: int, best: float) -> None:
         if not self._improvements or best < self._improvements[-1][1]:
@@ -126,7 +132,7 @@ class ValueHistory:
         recent = self._recent(self.window)
         if recent.size < 4 or not np.isfinite(recent).all():
             return False
-        typical = [float(np.median(part)) for part in np.array_split(recent, 4)]
+        typical = [median(part) for part in np.array_split(recent, 4)]
         share = max(MOVEMENT, tolerance * self.window)
         return max(typical) - min(typical) > share * abs(typical[-1])
 
@@ -145,9 +151,19 @@ class ValueHistory:
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the state that `arrays` returned."""
+        for name in ("improvements", "recent", "extremes"):
+            if np.isnan(arrays[name]).any():
+                raise ValueError(f"{name} must be numbers")
         self._generation = generation
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
         self._values = array("d", map(float, arrays["recent"]))
         low, high, lowest, highest, fell = map(float, arrays["extremes"])
         self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+
+
+def median(values: NDArray[np.float64]) -> float:
+    """Return the median, also of values whose sum no float can hold."""
+    places = (values.size - 1) // 2, values.size // 2
+    lower, upper = np.partition(values, places)[list(places)].tolist()
+    return 0.5 * lower + 0.5 * upper

@@ -18,6 +18,10 @@ from mmes.strategies.shell.standstill import ValueHistory
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
 _EVERY = 16
+# Rate at which a generation moves the share of candidates that failed lately.
+_FAILURE_RATE = 0.05
+# Where more candidates failed lately, the search was too blind to say that it converged.
+MOST_FAILURES = 0.3
 
 
 class StopRules:
@@ -46,6 +50,7 @@ class StopRules:
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
         self._failures_in_a_row = 0
+        self._failing = 0.0
         self._unbounded = False
         window = options["stagnation_window"] or window
         self._standstill = (
@@ -55,7 +60,7 @@ class StopRules:
         )
 
     def observe(
-        self, generation: int, best: float, extremes: tuple[float, float], failed: bool
+        self, generation: int, best: float, extremes: tuple[float, float], failed: float
     ) -> None:
         """Take note of the generation that ends.
 
@@ -66,11 +71,13 @@ class StopRules:
         best : float
             The best value so far.
         extremes : tuple of float
-            The lowest and the highest value of the generation.
-        failed : bool
-            Whether all its candidates failed.
+            The lowest and the highest value of the generation, failures left out; inf and inf where
+            all failed.
+        failed : float
+            The share of its candidates that failed, 0 to 1.
         """
-        self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
+        self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
+        self._failing += _FAILURE_RATE * (failed - self._failing)
         self._unbounded = self._unbounded or extremes[0] == -math.inf
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
@@ -88,9 +95,9 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            yield StopReason.CONVERGED_F
+            yield self._trusted(StopReason.CONVERGED_F)
         if look and sigma * search.spread() < self._smallest_step * self._first_spread:
-            yield StopReason.CONVERGED_X
+            yield self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -98,6 +105,13 @@ class StopRules:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:
             yield StopReason.STAGNATED
+
+    def _trusted(self, reason: StopReason) -> StopReason:
+        """Return a reason that means success, or stagnation where too many candidates failed.
+
+        Steps shrink also where failures hide the progress.
+        """
+        return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
     def begin_anew(self) -> None:
         """Forget how long values have stood still: the search goes on with other steps."""
@@ -108,6 +122,7 @@ class StopRules:
         """Return the numbers of the state."""
         return {
             "failures_in_a_row": self._failures_in_a_row,
+            "failing": self._failing,
             "unbounded": self._unbounded,
             "farthest": self._farthest,
             "first_spread": self._first_spread,
@@ -120,6 +135,8 @@ class StopRules:
     def restore(self, generation: int, state: dict[str, Any]) -> None:
         """Take over what `entries` and `arrays` returned."""
         self._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
+        # Older states have no word for it.
+        self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
