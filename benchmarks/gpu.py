@@ -290,7 +290,7 @@ def variants(copy: float) -> None:
         for blocks, warps in ((64, 1), (64, 2), (128, 1), (128, 2), (128, 4), (256, 4)):
             for draws in (1, 2, 4, 32):
                 triton._BLOCKS, triton._DRAWS, triton._WARPS = blocks, draws, warps
-                es.kernel._launch.forget()
+                es.kernel.launch.forget()
                 seconds = kernel_seconds(resample(es), "sample", 10)
                 record(
                     f"variant, n = {n:.3g}",

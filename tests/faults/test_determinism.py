@@ -106,7 +106,7 @@ def test_row19_numpys_global_state_is_untouched():
 
 
 def test_row19_kernels_draw_the_same_and_agree_to_tolerance():
-    pytest.importorskip("mmes.kernels._native")
+    pytest.importorskip("mmes.kernels.native")
     one = run(kernel="native")
     other = run(kernel="reference")
     assert one.nfev == other.nfev
@@ -157,7 +157,7 @@ def test_row24_one_optimizer_from_two_threads_is_refused():
 
 
 def test_row24_the_kernel_lets_other_threads_run():
-    pytest.importorskip("mmes.kernels._native")
+    pytest.importorskip("mmes.kernels.native")
     es = mmes.MMES(np.zeros(400_000), 1.0, seed=1, threads=1, archive_size=4)
     ticks, over = [], threading.Event()
 

@@ -189,7 +189,7 @@ def changed(record: type, change: str) -> type:
     if change == "reordered":
         fields[1], fields[2] = fields[2], fields[1]
     elif change == "renamed":
-        fields[-1] += "_now"
+        fields[-1] += "2"
     else:
         fields.append("more")
     return namedtuple(record.__name__, fields)
