@@ -39,7 +39,7 @@ _TOGETHER, _WIDTH = 4, 512
 _UNROLLED = 8
 # From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
 # own while the host waits for the values.
-_AHEAD = 2**18
+AHEAD = 2**18
 # Rows and factors of one program that draws them.
 _SMALL = 128
 _HEAD = triton_code.HEAD
@@ -284,7 +284,7 @@ class TritonKernel(TorchKernel):
 
     def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
         """See `Kernel.ranked`; the values themselves, where the GPU would be waited for."""
-        if n < _AHEAD or count > _SIZE or not self._arrivals.takes(values, count):
+        if n < AHEAD or count > _SIZE or not self._arrivals.takes(values, count):
             return None
         return values.detach()
 
