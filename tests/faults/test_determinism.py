@@ -138,14 +138,14 @@ def test_row24_runs_with_workers_in_threads_equal_running_alone():
 def test_row24_one_optimizer_from_two_threads_is_refused():
     es = mmes.MMES(*START, seed=1)
     inside, go_on = threading.Event(), threading.Event()
-    sample = es._search.sample
+    sample = es.search.sample
 
     def slow(*arguments):
         inside.set()
         go_on.wait(10)
         sample(*arguments)
 
-    es._search.sample = slow
+    es.search.sample = slow
     first = threading.Thread(target=es.ask)
     first.start()
     inside.wait(10)

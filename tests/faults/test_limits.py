@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes import kernels
 from mmes.errors import KernelWarning, ReducedArchiveWarning
 from mmes.minimize import RUN_OPTIONS
 from mmes.strategies.registry import STRATEGIES

@@ -188,7 +188,7 @@ def test_one_flipped_bit_is_noticed(what, diverged):
     def flip(progress):
         if progress.generation != 12:
             return
-        state = crew.engine.replicas[1].es._search.state
+        state = crew.engine.replicas[1].es.search.state
         if what == "sigma":
             state.sigma = np.nextafter(state.sigma, 1)
             return
