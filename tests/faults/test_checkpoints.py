@@ -193,7 +193,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     """It opens the unfinished file, the owner finishes, and only then is the lock free."""
     path = tmp_path / "run.mmes"
     partial = checkpoint.partial_path(path)
-    lock = files._lock
+    lock = files.lock
     met = []
 
     def late(handle, name):
@@ -206,7 +206,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     checkpoint.write(path, {"n": 1}, {"x": np.arange(5.0)})
     finished = path.read_bytes()
     os.rename(path, partial)
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(files, "lock", late)
     checkpoint.write(path, {"n": 2}, {})
     assert met == [finished]
     assert checkpoint.read(path)[0] == {"n": 2}

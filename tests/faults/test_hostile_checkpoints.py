@@ -171,7 +171,7 @@ def test_row14_no_strategy_takes_arrays_that_are_too_short(tmp_path, strategy):
     options = {"seed": 5, "max_evaluations": 300, "strategy": strategy}
     mmes.minimize(hostile.sphere, *START, checkpoint=path, **options)
     state, arrays = checkpoint.read(path)
-    fresh = STRATEGIES[strategy](*START, seed=5)._search.arrays()
+    fresh = STRATEGIES[strategy](*START, seed=5).search.arrays()
     fixed = [f"search/search/{name}" for name, array in fresh.items() if array.shape[0]]
     for name in [*fixed, "search/best_x", "x0"]:
         checkpoint.write(path, state, arrays | {name: arrays[name][:-1]})

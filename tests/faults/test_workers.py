@@ -391,7 +391,7 @@ def takes_a_while(x):
 
 
 def test_row33_a_worker_that_never_gets_ready_is_killed(monkeypatch):
-    monkeypatch.setattr(processes, "_START_SECONDS", 1.0)
+    monkeypatch.setattr(processes, "START_SECONDS", 1.0)
     with pytest.raises(mmes.EvaluationError, match=r"took longer than 1 s before they were ready"):
         mmes.minimize(hostile.SlowToLoad(), *START, workers=1, evaluation_timeout=0.5)
 

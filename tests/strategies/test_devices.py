@@ -252,7 +252,7 @@ def test_archives_in_bfloat16(name: str) -> None:
     short = strategy(np.ones(50), 0.5, device=DEVICE, archive_dtype="bfloat16", **given)
     assert whole.planned_bytes - short.planned_bytes == 2 * 50 * 6
     told(short, 20)
-    assert short._search.state.archive.vectors.dtype == torch.bfloat16
+    assert short.search.state.archive.vectors.dtype == torch.bfloat16
     # Close to the path in float32, and not on it.
     means = to_numpy(short.mean), to_numpy(whole.mean)
     np.testing.assert_allclose(*means, atol=0.02)
@@ -260,7 +260,7 @@ def test_archives_in_bfloat16(name: str) -> None:
     # A state keeps what was stored to the bit; on the host it goes on in float32.
     state = short.state()
     again = strategy.from_state(state, device=DEVICE)
-    assert again._search.state.archive.vectors.dtype == torch.bfloat16
+    assert again.search.state.archive.vectors.dtype == torch.bfloat16
     here = strategy.from_state(state)
     for es in (short, again, here):
         told(es, 10)
@@ -295,7 +295,7 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
             # Where the linear part decides there are more draws, where curvature does fewer.
             linear = generation // 40 % 2 == 0
             es.tell(points[:, 0] if linear else ((points - es.mean) ** 2).sum(1))
-            draws.add(mirroring.draws(es.parameters, es._search.state))
+            draws.add(mirroring.draws(es.parameters, es.search.state))
             if generation == 100:
                 kept = points.clone(), points
         assert len(draws) > 1 or name == "mmes"
@@ -304,9 +304,9 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
         return told(es, 20)
 
     usual = run()
-    assert any(not isinstance(r, int) for r in usual.kernel._launch._recorded.values())
-    monkeypatch.setattr(launch, "_USUAL", 10**9)
+    assert any(not isinstance(r, int) for r in usual.kernel.launch.recorded.values())
+    monkeypatch.setattr(launch, "USUAL", 10**9)
     direct = run()
-    assert all(isinstance(r, int) for r in direct.kernel._launch._recorded.values())
+    assert all(isinstance(r, int) for r in direct.kernel.launch.recorded.values())
     assert torch.equal(usual.mean, direct.mean)
     assert usual.sigma == direct.sigma

@@ -4,6 +4,9 @@ A kernel owns every vector of length n: strategies and the shell hold handles an
 On the host a handle is a numpy array, on a GPU a tensor, and a test makes it a type that refuses
 every operation (tests/kernels/test_ownership.py). Small arrays, with one entry per candidate,
 parent or direction, are numpy arrays everywhere.
+
+The native kernel reads the records by the places of their fields, which native/records.hpp lists:
+a field that is added or moved here goes there too, or the kernel is refused when it is imported.
 """
 
 from __future__ import annotations

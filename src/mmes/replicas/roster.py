@@ -20,7 +20,7 @@ from mmes.replicas.shares import Batch, Round
 
 _BLOCK_BYTES = 64 * 2**20
 # Before looking for a place again, if there are enough replicas.
-_LOOK_SECONDS = 30.0
+LOOK_SECONDS = 30.0
 # Before another start after one that failed; doubled each time.
 _FIRST_PAUSE = 0.05
 _TURN_SECONDS = 0.1
@@ -187,7 +187,7 @@ class Roster:
                 return
             handle = self.engine.start(self._setup)
             if handle is None:
-                self._next_look = now + _LOOK_SECONDS
+                self._next_look = now + LOOK_SECONDS
                 return
             self.rebuilt += self._hired >= count
             self._hired += 1
@@ -211,7 +211,7 @@ class Roster:
             return
         self._failed_starts += 1
         if self.ready:
-            pause = min(_FIRST_PAUSE * 2**self._failed_starts, _LOOK_SECONDS)
+            pause = min(_FIRST_PAUSE * 2**self._failed_starts, LOOK_SECONDS)
             self._next_look = time.monotonic() + pause
         elif self._failed_starts > max(self._retries, self._count or 0):
             raise EvaluationError(

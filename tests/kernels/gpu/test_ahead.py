@@ -33,7 +33,7 @@ def values_of(generation: int, rows: int) -> Any:
 
 
 def walked(name: str, monkeypatch: pytest.MonkeyPatch, ahead: int, **options: Any) -> AskTell:
-    monkeypatch.setattr("mmes.kernels.gpu.triton._AHEAD", ahead)
+    monkeypatch.setattr("mmes.kernels.gpu.triton.AHEAD", ahead)
     es = STRATEGIES[name](
         np.linspace(-1, 1, 20), 0.5, seed=3, archive_size=3, population_size=4, device=DEVICE,
         kernel="triton", **options,
@@ -72,7 +72,7 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
 
 def test_values_in_parts_or_from_the_host_are_waited_for(monkeypatch: Any) -> None:
     with np.errstate(all="ignore"):
-        monkeypatch.setattr("mmes.kernels.gpu.triton._AHEAD", 0)
+        monkeypatch.setattr("mmes.kernels.gpu.triton.AHEAD", 0)
         es = STRATEGIES["mmes"](
             np.ones(20), 0.5, seed=3, population_size=4, device=DEVICE, kernel="triton"
         )

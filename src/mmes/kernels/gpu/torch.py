@@ -29,7 +29,7 @@ from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
 from mmes.spaces.boxes import Box, BoxCode
 
 # Numbers of a tile: rows times coordinates.
-_TILE = 2**21
+TILE = 2**21
 _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float32": torch.float32,
@@ -392,7 +392,7 @@ class TorchKernel:
 
 def _tiles(n: int, rows: int) -> Iterator[tuple[int, int]]:
     """Yield spans of the coordinates, each beginning at a chunk of random words."""
-    width = max(_TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
+    width = max(TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
     for first in range(0, n, width):
         yield first, min(first + width, n)
 

@@ -136,7 +136,7 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     if not label:
         words = "".join(f", {key}={value}" for key, value in sorted(given.items()))
         label = LABELS.get(made.name, named_file(name)[1]) + words
-    if not getattr(made, "needs_box", False):
+    if not made.needs_box:
         given.setdefault("restarts", "unlimited")
     return Strategy(name if is_location(name) else made.name, label, tuple(sorted(given.items())))
 

@@ -166,7 +166,7 @@ class MMES(AskTell):
     @property
     def parameters(self) -> Parameters:
         """The constants of the run, all filled in."""
-        return cast(MMESSearch, self._search).parameters
+        return cast(MMESSearch, self.search).parameters
 
 
 class RiemannianMMES(MMES):

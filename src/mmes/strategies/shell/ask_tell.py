@@ -67,6 +67,11 @@ class AskTell(Optimizer):
     **options
         The options of all strategies and of this one; see `option_table`.
 
+    Attributes
+    ----------
+    search : Search
+        The algorithm behind the shell. Its state is its own: it belongs to no promise.
+
     Notes
     -----
     Candidates are a pure function of the seed, the state and the generation: asking again gives the
@@ -121,11 +126,11 @@ class AskTell(Optimizer):
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
         self.box, self.planned_bytes, self._setup = begun.box, begun.planned_bytes, begun.setup
-        self._search = self.search_type(begun.setup, begun.own_options)
+        self.search = self.search_type(begun.setup, begun.own_options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
-        if "archive_size" in self.options and isinstance(self._search, HasArchive):
-            self.options["archive_size"] = self._search.archive_size
-        self._updates_ahead = isinstance(self._search, UpdatesAhead)
+        if "archive_size" in self.options and isinstance(self.search, HasArchive):
+            self.options["archive_size"] = self.search.archive_size
+        self._updates_ahead = isinstance(self.search, UpdatesAhead)
         start: Vector = space.x0.ravel()  # type: ignore[union-attr]
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
@@ -135,7 +140,7 @@ class AskTell(Optimizer):
             self.sigma0,
             window=max(begun.setup.degrees_of_freedom, 200),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
-            spread=self._search.spread(),
+            spread=self.search.spread(),
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -159,12 +164,12 @@ class AskTell(Optimizer):
     @property
     def population_size(self) -> int:
         """Candidates per generation, lambda, besides the start point in the first one."""
-        return self._search.population_size
+        return self.search.population_size
 
     @property
     def evaluates_start(self) -> bool:
         """Whether the start point is the first candidate of the first generation."""
-        return self._search.needs_start_value
+        return self.search.needs_start_value
 
     @property
     def rows(self) -> int:
@@ -175,8 +180,8 @@ class AskTell(Optimizer):
     def parents_suffice(self) -> bool:
         """Whether an update needs no candidates of this generation but those that it selects."""
         return (
-            isinstance(self._search, SelectsParents)
-            and self._search.parents_suffice
+            isinstance(self.search, SelectsParents)
+            and self.search.parents_suffice
             and self.manifold is None
             and self._candidates.mapping is None
             and not self._extra_rows()
@@ -187,7 +192,7 @@ class AskTell(Optimizer):
         """The centre of the search, read-only; in a box, its image there."""
         if self._mean_seen is not None:
             return self._mean_seen
-        mean, mapped = self._search.mean, self._candidates.mapping
+        mean, mapped = self.search.mean, self._candidates.mapping
         if mapped is not None:
             mean = as_candidate(self.kernel, mean, self._n, mapped)
         elif self.box is not None:  # with signed weights it may lie outside
@@ -201,7 +206,7 @@ class AskTell(Optimizer):
     @property
     def sigma(self) -> float:
         """The mutation strength."""
-        return self._search.sigma
+        return self.search.sigma
 
     # Ask and tell
 
@@ -219,9 +224,7 @@ class AskTell(Optimizer):
         candidates = self._candidates
         if candidates.evaluated is None and candidates.mapping is None and not self._extra_rows():
             whole = self.parents_suffice
-            return self._readonly_view(
-                candidates.chosen(self._search, self.generation, rows, whole)
-            )
+            return self._readonly_view(candidates.chosen(self.search, self.generation, rows, whole))
         if candidates.evaluated is None:
             self._draw()
         return self._readonly_view(self.kernel.gathered(candidates.evaluated, rows))
@@ -230,7 +233,7 @@ class AskTell(Optimizer):
         return self._candidates.evaluated
 
     def _draw(self) -> None:
-        first, search = None, self._search
+        first, search = None, self.search
         if self._extra_rows():
             # Points that the search keeps apart from the box need no walls.
             walls = self._walls() if self._candidates.mapping is None else None
@@ -239,17 +242,17 @@ class AskTell(Optimizer):
 
     def _fetched(self, values: Any, whole: bool) -> Any:
         """Return values of a device; the search begins its update while they are on their way."""
-        self._candidates.renew_if_written(self._search, self.generation)
+        self._candidates.renew_if_written(self.search, self.generation)
         points = self._candidates.points
         whole = whole and points is not None and self._pending is None and not self._extra_rows()
         if whole and self._updates_ahead:
             ranking = self.kernel.ranked(values, self.rows, self._n)
             if ranking is not None:
-                self._search.begin(points, ranking, self.generation)  # type: ignore[attr-defined]
+                self.search.begin(points, ranking, self.generation)  # type: ignore[attr-defined]
         return self.kernel.fetched(values)
 
     def _own_reasons(self) -> Iterator[StopReason]:
-        return self._rules.reasons(self._search, self.kernel, self.generation)
+        return self._rules.reasons(self.search, self.kernel, self.generation)
 
     def grow(self, sigma: float | None = None) -> None:
         """Double population size and damping, and go on from where the search stands.
@@ -279,8 +282,8 @@ class AskTell(Optimizer):
                 self.search_type, self.kernel, options, self._extent, self.planned_bytes
             )
             grown = self.search_type(self._setup, planned)
-            grown.take_over(self._search)
-            self._search, self.options, self.planned_bytes = grown, options | planned, needed
+            grown.take_over(self.search)
+            self.search, self.options, self.planned_bytes = grown, options | planned, needed
             self._doublings += 1
         self.resume_at(self.sigma if sigma is None else sigma)
 
@@ -294,7 +297,7 @@ class AskTell(Optimizer):
 
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
-        self._search.sigma = checked_sigma(sigma)
+        self.search.sigma = checked_sigma(sigma)
         self._mean_seen = None
         self._rules.begin_anew()
 
@@ -302,7 +305,7 @@ class AskTell(Optimizer):
 
     def state(self, copy: bool = True) -> dict[str, Any]:
         """See `Optimizer.state`."""
-        arrays = {f"search/{name}": array for name, array in self._search.arrays().items()}
+        arrays = {f"search/{name}": array for name, array in self.search.arrays().items()}
         arrays["best_x"] = self.kernel.to_host(self._best_x)
         if self.box is not None:
             arrays |= self.box.arrays()
@@ -318,7 +321,7 @@ class AskTell(Optimizer):
             "doublings": self._doublings,
             **self._rules.entries(),
             "best_value": self._best_value,
-            "search": self._search.scalars(),
+            "search": self.search.scalars(),
             "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
         }
 
@@ -345,9 +348,9 @@ class AskTell(Optimizer):
             self._candidates.mapping = mapping_of(self.box)
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         told = any(a.size for name, a in inner.items() if name.endswith("previous"))
-        if told and self._search.needs_start_value:
-            self._search.start(0.0)  # makes room for the values that are restored
-        self._search.restore(state["search"], inner)
+        if told and self.search.needs_start_value:
+            self.search.start(0.0)  # makes room for the values that are restored
+        self.search.restore(state["search"], inner)
         # As it was told: the constructor checks it, but brings a point of a manifold closer to it.
         self._best_x = as_candidate(self.kernel, arrays["best_x"].ravel(), self._n, None)
         for name in COUNTS:
@@ -367,7 +370,7 @@ class AskTell(Optimizer):
         self._pending = None
 
     def _extra_rows(self) -> int:
-        return int(self.generation == 0 and self._search.needs_start_value)
+        return int(self.generation == 0 and self.search.needs_start_value)
 
     def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Make what the update needs where some were asked for; return where it lies."""
@@ -376,10 +379,10 @@ class AskTell(Optimizer):
         if not self.parents_suffice:
             self._draw()
             return None
-        return self._candidates.make_parents(self._search, self.generation, ranking)
+        return self._candidates.make_parents(self.search, self.generation, ranking)
 
     def _complete(self, values: Vector) -> None:
-        kernel, search = self.kernel, self._search
+        kernel, search = self.kernel, self.search
         extra = values.size - search.population_size
         ranked = values
         ranking = rank(values[extra:] if extra else values)

@@ -126,9 +126,10 @@ class ValueHistory:
         still = old == best or old - best < tolerance * self.window * abs(best)
         # Looking through a long window costs as much as a generation: not each time.
         look = waited % max(self.window // LOOKS, 1) == 0
-        return still and look and not self._generations_move(tolerance)
+        return still and look and not self.generations_move(tolerance)
 
-    def _generations_move(self, tolerance: float) -> bool:
+    def generations_move(self, tolerance: float) -> bool:
+        """Return whether the best values of the generations rise or fall within the window."""
         recent = self._recent(self.window)
         if recent.size < 4 or not np.isfinite(recent).all():
             return False
