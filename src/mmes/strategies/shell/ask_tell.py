@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -287,9 +287,9 @@ class AskTell(Optimizer):
             self._doublings += 1
         self.resume_at(self.sigma if sigma is None else sigma)
 
-    def reduced_options(self, usable: int) -> dict[str, Any]:
+    def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """See `Optimizer.reduced_options`."""
-        own = {option.name: self.options[option.name] for option in self.search_type.options}
+        own = {option.name: asked[option.name] for option in self.search_type.options}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
             planned, _ = self.search_type.planned(self._n, own, usable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -235,8 +235,10 @@ class Optimizer(ABC):
         """
         raise TypeError(f"the strategy {self.name!r} cannot grow its population in place")
 
-    def reduced_options(self, usable: int) -> dict[str, Any]:
+    def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """Return the options that must change so that it fits into `usable` bytes elsewhere.
+
+        `asked` are the options as they were asked for: its own have what was left open decided.
 
         Raises
         ------
