@@ -208,13 +208,39 @@ def test_a_list_of_runs_is_taken_over(tmp_path, capsys, monkeypatch):
     [
         ("a,b\n1,2\n", "has no column 'problem'"),
         ("problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
-         "started,mmes,key\nlsgo2010/f1,mmes,,,x,9,1,9,0,1,,0,k\n", "line 2: invalid literal"),
+         "started,mmes,key\nlsgo2010/f1,mmes,,,x,9,1,9,0,1,,0,0123456789abcdef\n",
+         "line 2: invalid literal"),
+        ("problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
+         "started,mmes,key\nclustering/x.mat,mmes,,,1,9,1,9,0,1,,0,0123456789abcdef\n",
+         "line 2: problem must be a function of a suite"),
     ],
 )  # fmt: skip
 def test_another_file_is_not_taken_over(content, sentence, tmp_path):
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(ValueError, match=sentence):
         take_over(tmp_path / "x.csv", Store(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize("key", ["../../precious", "", "0123456789ABCDEF", "0123456789abcdef0"])
+def test_a_key_of_a_file_leads_nowhere_else(key, tmp_path, capsys):
+    """Failed before: it overwrote a .parquet and deleted a .json file outside its folder."""
+    kept = [tmp_path / "precious.parquet", tmp_path / "runs" / "precious.json"]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious")
+    store = Store(tmp_path / "runs" / "a" / "runs")
+    (tmp_path / "bad.csv").write_text(
+        "problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
+        "started,mmes,key\nlsgo2010/f1,mmes,,,1,9,1,9,0,1,,0,0123456789abcdef\n"
+        f"lsgo2010/f1,mmes,,,1,9,1,9,0,1,,0,{key}\n"
+    )
+    with pytest.raises(ValueError, match="line 3: key must be 16 hexadecimal digits, not"):
+        take_over(tmp_path / "bad.csv", store)
+    assert not store.folder.exists()
+    assert [path.read_text() for path in kept] == ["precious"] * 2
+    given = ["compete", "lsgo2010", "--out", str(tmp_path / "out"), "--no-report"]
+    assert main([*given, "--take-over", str(tmp_path / "bad.csv")]) == 2
+    assert "key must be 16 hexadecimal digits" in capsys.readouterr().err
 
 
 def test_old_runs_are_shown_under_the_name_of_today(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,13 @@ KEY_LENGTH = 16
 
 class PlanError(ValueError):
     """A plan that cannot be run, with a sentence that names the field and what is allowed."""
+
+
+def checked_key(key: Any) -> str:
+    """Return the key of a run, once it is known to be one: it becomes the name of a file."""
+    if not isinstance(key, str) or not re.fullmatch(f"[0-9a-f]{{{KEY_LENGTH}}}", key):
+        raise ValueError(f"key must be {KEY_LENGTH} hexadecimal digits, not {key!r}")
+    return key
 
 
 def freeze(options: Mapping[str, Any], where: str) -> Options:
