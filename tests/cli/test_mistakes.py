@@ -6,6 +6,7 @@ import pytest
 def broken_files(folder):
     (folder / "broken.py").write_text("import no_such_module_anywhere\n")
     (folder / "json_like.py").write_text("raise RuntimeError('at import')\n")
+    (folder / "leaves.py").write_text("raise SystemExit(0)\n")
     (folder / "json.py").write_text("def f(x):\n    return 1.0\n")
     (folder / "words.txt").write_text("one two\n")
     (folder / "not.mmes").write_text("nothing\n")
@@ -48,6 +49,7 @@ MISTAKES = [
     ("run model.py:value --dim 2", 2, "is not a function"),
     ("run broken.py:f", 2, "broken cannot be imported: No module named 'no_such_module"),
     ("run json_like.py:f", 2, "RuntimeError: at import"),
+    ("run leaves.py:f", 2, "leaves cannot be imported: SystemExit: 0"),
     ("run json.py:f", 2, "also the name of another module"),
     ("run no.such:f", 2, "there is no module 'no.such'"),
     ("run model.py:loss", 2, "how many variables"),

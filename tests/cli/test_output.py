@@ -51,3 +51,14 @@ def test_a_folder_in_which_nothing_was_written_goes(command, folder):
     assert not (folder / "mmes-out").exists()
     assert command(*words, "--out", "mine")[0] == 3
     assert (folder / "mine").is_dir()
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", 1)])
+def test_an_objective_that_exits_is_a_failure(command, folder, workers):
+    """Failed before: exit code 0, not a word, and nothing written."""
+    words = ("run", "model.py:leaves", "--x0", "1,2,3", "--sigma0", 1, "--out", "o", *workers)
+    status, out, err = command(*words)
+    assert status == 3
+    assert "SystemExit" in err
+    assert "saved" in out
+    assert json.loads((folder / "o" / "result.json").read_text())["nfev"] == 1

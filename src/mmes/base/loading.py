@@ -72,7 +72,7 @@ def _from_name(name: str) -> Any:
         if error.name and name.split(".")[0] == error.name.split(".")[0]:
             raise ValueError(f"there is no module {name!r}") from error
         raise ValueError(f"{name} cannot be imported: {error}") from error
-    except Exception as error:  # whatever the user's module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the user's module does when imported
         raise ValueError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
 
 

@@ -311,6 +311,9 @@ def _carried_out(
         result = getattr(error, "result", None)
         status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else TERMINATED
         say("mmes: interrupted" if status == INTERRUPTED else "mmes: ended by SIGTERM")
+    except SystemExit as error:
+        say(f"mmes: the objective ended the program by SystemExit({error.code!r})")
+        result, status = getattr(error, "result", None), OBJECTIVE_FAILED
     except EvaluationError as error:
         result, status = getattr(error, "result", None), OBJECTIVE_FAILED
         say(f"mmes: {error}{_place(error.__cause__, arguments.traceback)}")
