@@ -7,6 +7,7 @@ import pytest
 from mmes.cli import main
 
 MODEL = """
+import os
 import time
 import numpy as np
 
@@ -31,6 +32,10 @@ def not_a_number(x):
 def leaves(x):
     if x[0] != 1.0:
         raise SystemExit(0)
+    return loss(x)
+
+def wanders(x):
+    os.chdir("/")
     return loss(x)
 
 def slow(x):

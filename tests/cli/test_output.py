@@ -1,6 +1,7 @@
 """What a command leaves in its folder, and where that folder is."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def test_values_again_that_are_no_numbers_are_written_as_words(command, folder):
 
 def test_runs_at_the_same_time_have_folders_of_their_own(folder):
     """Failed before: the folder was made when a run ended, so that two could have the same."""
-    taken = [output_folder(None) for _ in range(3)]
+    taken = [output_folder(folder / "mmes-out", None) for _ in range(3)]
     assert [path.name for path in taken] == ["mmes-out", "mmes-out-2", "mmes-out-3"]
     assert all(path.is_dir() for path in taken)
 
@@ -62,3 +63,22 @@ def test_an_objective_that_exits_is_a_failure(command, folder, workers):
     assert "SystemExit" in err
     assert "saved" in out
     assert json.loads((folder / "o" / "result.json").read_text())["nfev"] == 1
+
+
+def test_an_objective_may_change_the_folder(command, folder):
+    """Failed before: the result was written below the new folder, though it said "saved"."""
+    (folder / "sub").mkdir()
+    (folder / "moves.py").write_text("import os\nfrom model import wanders\nos.chdir('sub')\n")
+    np.savetxt(folder / "x0.txt", [1.0, 2.0, 3.0])
+    words = ("--x0", "x0.txt", "--sigma0", 1, "--max-evaluations", 30, "--out", "o")
+    status, out, err = command("run", "moves.py:wanders", *words, "--checkpoint", "run.mmes")
+    assert status == 0, err
+    assert "o/ (result.json" in out
+    assert (folder / "o" / "result.json").is_file()
+    os.chdir(folder)
+    words = ("--max-evaluations", 60, "--quiet")
+    status, _, err = command("resume", "run.mmes", "moves.py:wanders", *words)
+    assert status == 0, err
+    found = json.loads((folder / "mmes-out" / "result.json").read_text())
+    assert found["nfev"] == 60
+    assert [path.name for path in (folder / "sub").iterdir()] == []

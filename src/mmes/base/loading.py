@@ -54,9 +54,10 @@ def load_object(location: str, kind: str) -> Any:
 def _from_file(path: Path) -> Any:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    _make_importable(str(path.resolve().parent))
+    file = path.resolve()  # now: the module may change the folder
+    _make_importable(str(file.parent))
     module = _from_name(path.stem)
-    if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
+    if Path(getattr(module, "__file__", None) or "").resolve() != file:
         raise ValueError(
             f"{path} cannot be imported, because {path.stem!r} is also the name of another module; "
             "rename the file"

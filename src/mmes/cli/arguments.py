@@ -120,6 +120,11 @@ def assignment(text: str, flag: str) -> tuple[str, Any]:
     return name, words.get(value.lower(), number(value))
 
 
+def vector_of(flag: str) -> Callable[[str], Any]:
+    """Return the converter of a flag that takes a vector; files are read when it is parsed."""
+    return lambda text: vector(text, flag)
+
+
 def vector(text: str, flag: str) -> Any:
     """Return what a text stands for: a number, numbers separated by commas, or a file of numbers.
 

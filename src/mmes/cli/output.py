@@ -18,22 +18,22 @@ from mmes.run.result import Result
 DEFAULT_FOLDER = "mmes-out"
 
 
-def output_folder(given: str | None) -> Path:
+def output_folder(folder: Path, given: str | None) -> Path:
     """Make the folder for the results, so that it is known to work, and return it.
 
-    By default it is one that was not there yet, and that no other run takes.
+    Where none was given it is one that was not there yet, and that no other run takes.
     """
-    folder = Path(DEFAULT_FOLDER if given is None else given)
+    first = folder.name
     for number in itertools.count(2):
         try:
             folder.mkdir(parents=given is not None, exist_ok=given is not None)
             break
         except OSError as error:
             if given is None and isinstance(error, FileExistsError):
-                folder = Path(f"{DEFAULT_FOLDER}-{number}")
+                folder = folder.with_name(f"{first}-{number}")
                 continue
             raise Mistake(
-                f"--out: the folder {folder} cannot be made ({error.strerror})"
+                f"--out: the folder {given or folder} cannot be made ({error.strerror})"
             ) from error
     return folder
 
@@ -63,7 +63,7 @@ def as_json(result: Result) -> dict[str, Any]:
     return {name: _plain(value) for name, value in entries.items()}
 
 
-def summary(result: Result, folder: Path) -> str:
+def summary(result: Result, folder: str) -> str:
     """Return the result in a few lines for people."""
     rate = result.nfev / result.time if result.time > 0 else math.nan
     lines = [

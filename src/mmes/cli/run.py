@@ -12,10 +12,10 @@ import mmes
 from mmes import checkpoint as files
 from mmes.base.loading import is_location
 from mmes.base.reasons import StopReason
-from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
-from mmes.cli.output import output_folder, summary, write_result
+from mmes.cli.arguments import Parser, add_options, assignment, chosen, number, vector_of
+from mmes.cli.output import DEFAULT_FOLDER, output_folder, summary, write_result
 from mmes.cli.replicas import FORMS, workers_of
-from mmes.cli.start import where_to_start
+from mmes.cli.start import bounds_of, where_to_start
 from mmes.cli.status import (
     CHECKPOINT_UNUSABLE,
     INTERRUPTED,
@@ -86,15 +86,21 @@ def run(argv: list[str]) -> int:
     parser.add_argument("function", metavar="TARGET", help="what to minimise: see above")
     start = parser.add_argument_group("start")
     start.add_argument("--dim", type=number, metavar="N", help="number of variables")
-    start.add_argument("--x0", metavar="X", help="start point: a number, a,b,c or a file")
+    start.add_argument(
+        "--x0", type=vector_of("--x0"), metavar="X", help="start point: a number, a,b,c or a file"
+    )
     start.add_argument("--sigma0", type=number, metavar="X", help="start mutation strength")
     start.add_argument(
         "--bounds",
+        type=bounds_of,
         metavar="LOW,HIGH",
         help="bounds: two numbers, or a file with two rows or columns",
     )
     start.add_argument(
-        "--scale", metavar="X", help="typical size of each variable: a,b,c or a file"
+        "--scale",
+        type=vector_of("--scale"),
+        metavar="X",
+        help="typical size of each variable: a,b,c or a file",
     )
     start.add_argument(
         "--problem-option",
@@ -133,7 +139,7 @@ def run(argv: list[str]) -> int:
             strategy=strategy,
             callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
-            checkpoint=arguments.checkpoint,
+            checkpoint=arguments.home_of(arguments.checkpoint),
             **options,
         )
     )
@@ -170,12 +176,12 @@ def resume(argv: list[str]) -> int:
     notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
-            arguments.file,
+            arguments.home_of(arguments.file),
             objective,
             strategy=arguments.strategy,
             callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
-            checkpoint=arguments.checkpoint,
+            checkpoint=arguments.home_of(arguments.checkpoint),
             **changes,
         )
     )
@@ -189,6 +195,9 @@ def resume(argv: list[str]) -> int:
 
 
 def _add_common(parser: Parser) -> None:
+    # Code of the user's may change the folder: what was given is meant where the command began.
+    home = Path.cwd()
+    parser.set_defaults(home_of=lambda path: None if path is None else home / path)
     group = add_options(parser, "evaluation", EVALUATION)
     group.add_argument(
         "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
@@ -292,7 +301,7 @@ def _display(arguments: Any) -> list[Display]:
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Run to the end, write the results, and return the exit code."""
-    folder = output_folder(arguments.out)
+    folder = output_folder(arguments.home_of(arguments.out or DEFAULT_FOLDER), arguments.out)
     try:
         return _carried_out(made, arguments, target, checkpoint, folder)
     finally:
@@ -327,8 +336,8 @@ def _carried_out(
     if result is not None and result.nfev:
         write_result(folder, result, target)
         if not arguments.quiet:
-            print(summary(result, folder))
-    if status != OK and checkpoint is not None and Path(checkpoint).exists():
+            print(summary(result, arguments.out or folder.name))
+    if status != OK and checkpoint is not None and arguments.home_of(checkpoint).exists():
         say(f"mmes: to go on: {_resume_command(checkpoint, target, arguments.strategy)}")
     return status if status != OK or result is None else _judged(result, made)
 
