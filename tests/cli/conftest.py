@@ -7,7 +7,6 @@ import pytest
 from mmes.cli import main
 
 MODEL = """
-import os
 import time
 import numpy as np
 
@@ -35,6 +34,7 @@ def leaves(x):
     return loss(x)
 
 def wanders(x):
+    import os
     os.chdir("/")
     return loss(x)
 

@@ -82,3 +82,27 @@ def test_an_objective_may_change_the_folder(command, folder):
     found = json.loads((folder / "mmes-out" / "result.json").read_text())
     assert found["nfev"] == 60
     assert [path.name for path in (folder / "sub").iterdir()] == []
+
+
+def test_a_result_is_not_overwritten_unless_that_is_asked_for(command, folder):
+    """Failed before: the second run replaced the result of the first without a word."""
+    words = ("run", "model.py:loss", "--x0", "1,2,3", "--sigma0", 1, "--quiet", "--out", "results")
+    words = (*words, "--max-evaluations", 30)
+    assert command(*words, "--seed", 1)[0] == 0
+    first = (folder / "results" / "result.json").read_bytes()
+    status, _, err = command(*words, "--seed", 2)
+    assert status == 2
+    assert "the folder results holds a result already (result.json); choose another" in err
+    assert (folder / "results" / "result.json").read_bytes() == first
+    assert command(*words, "--seed", 2, "--force")[0] == 0
+    assert json.loads((folder / "results" / "result.json").read_text())["seed"] == 2
+
+
+def test_a_run_that_goes_on_replaces_its_own_result(command, folder):
+    words = ("run", "model.py:loss", "--x0", "1,2,3", "--sigma0", 1, "--quiet", "--out", "results")
+    words = (*words, "--checkpoint", "run.mmes", "--resume", "auto", "--seed", 1)
+    assert command(*words, "--max-evaluations", 30)[0] == 0
+    assert command(*words, "--max-evaluations", 60)[0] == 0
+    again = ("resume", "run.mmes", "model.py:loss", "--out", "results", "--quiet")
+    assert command(*again, "--max-evaluations", 90)[0] == 0
+    assert json.loads((folder / "results" / "result.json").read_text())["nfev"] == 90

@@ -16,14 +16,30 @@ from mmes.run.display import duration
 from mmes.run.result import Result
 
 DEFAULT_FOLDER = "mmes-out"
+FILES = ("result.json", "x.npy", "mean.npy", "history.csv")
 
 
-def output_folder(folder: Path, given: str | None) -> Path:
+def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> Path:
     """Make the folder for the results, so that it is known to work, and return it.
 
     Where none was given it is one that was not there yet, and that no other run takes.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder, or the first to try.
+    given : str or None
+        What the user gave.
+    overwrite : bool
+        Whether a result that is there may be replaced.
     """
     first = folder.name
+    there = [name for name in FILES if (folder / name).exists()] if given else []
+    if there and not overwrite:
+        raise Mistake(
+            f"--out: the folder {given} holds a result already ({there[0]}); choose another, or "
+            "replace it with --force"
+        )
     for number in itertools.count(2):
         try:
             folder.mkdir(parents=given is not None, exist_ok=given is not None)
@@ -83,7 +99,7 @@ def summary(result: Result, folder: str) -> str:
     if result.reevaluated is not None:
         for name, label in (("x", "again"), ("mean", "mean again")):
             lines.append((label, _again(result.reevaluated[name])))
-    lines.append(("saved", f"{folder}/ (result.json, x.npy, mean.npy, history.csv)"))
+    lines.append(("saved", f"{folder}/ ({', '.join(FILES)})"))
     return "\n".join(f"{label:>12}  {text}" for label, text in lines)
 
 

@@ -216,7 +216,12 @@ def _add_common(parser: Parser) -> None:
         "--checkpoint", metavar="FILE", help="where the state is kept, such as run.mmes"
     )
     group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FOLDER", help="where results go (default: mmes-out)")
+    group.add_argument(
+        "--out", metavar="FOLDER", help="where results go (default: mmes-out, mmes-out-2, ...)"
+    )
+    group.add_argument(
+        "--force", action="store_true", help="replace a result that is in --out already"
+    )
     group.add_argument("--quiet", action="store_true", help="no progress, no summary")
 
 
@@ -301,7 +306,10 @@ def _display(arguments: Any) -> list[Display]:
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Run to the end, write the results, and return the exit code."""
-    folder = output_folder(arguments.home_of(arguments.out or DEFAULT_FOLDER), arguments.out)
+    # A run that goes on replaces what it wrote when it was interrupted.
+    overwrite = arguments.force or made.evaluations > 0
+    place = arguments.home_of(arguments.out or DEFAULT_FOLDER)
+    folder = output_folder(place, arguments.out, overwrite)
     try:
         return _carried_out(made, arguments, target, checkpoint, folder)
     finally:
