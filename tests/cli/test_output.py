@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mmes.cli.output import output_folder
+import mmes
+from mmes.cli.output import output_folder, write_result
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -106,3 +108,36 @@ def test_a_run_that_goes_on_replaces_its_own_result(command, folder):
     again = ("resume", "run.mmes", "model.py:loss", "--out", "results", "--quiet")
     assert command(*again, "--max-evaluations", 90)[0] == 0
     assert json.loads((folder / "results" / "result.json").read_text())["nfev"] == 90
+
+
+class OnADevice:
+    """What the library asks of a tensor, here of one whose numbers numpy cannot reach."""
+
+    device = "cuda:0"
+
+    def __init__(self, array):
+        self._array = array
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self._array
+
+    def __array__(self, *arguments, **options):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def test_the_result_of_a_run_on_a_device_is_written(folder):
+    """Failed before: neither np.save nor the size of a tensor worked."""
+    result = mmes.minimize(lambda x: float(x @ x), np.ones(3), 1.0, seed=1, max_evaluations=30)
+    (folder / "o").mkdir()
+    x = result.x
+    moved = replace(result, x=OnADevice(x), mean=OnADevice(result.mean))
+    write_result(folder / "o", moved, "sphere")
+    np.testing.assert_array_equal(np.load(folder / "o" / "x.npy"), x)
+    np.testing.assert_array_equal(np.load(folder / "o" / "mean.npy"), result.mean)
+    assert json.loads((folder / "o" / "result.json").read_text())["dimension"] == 3
