@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -348,3 +349,30 @@ def test_the_smallest_machine_decides_on_the_archive():
     m = result.options["archive_size"]
     assert abs(m - es.parameters.archive_size // 2) <= 1
     equal(result, run(rosenbrock, n=n, archive_size=m, max_generations=10))
+
+
+class SleepsWhereItIsLoaded:
+    """An objective that no other process ever gets."""
+
+    def __call__(self, x):
+        return rosenbrock(x)
+
+    def __reduce__(self):
+        return _asleep, (os.getpid(),)
+
+
+def _asleep(home):
+    if os.getpid() != home:
+        time.sleep(1000)
+    return SleepsWhereItIsLoaded()
+
+
+@pytest.mark.timeout(60)
+def test_a_replica_that_sleeps_while_it_starts_is_given_up():
+    """Failed before: it was waited for without end, since it had said hello."""
+    workers = Replicas(1, patience=0.5)
+    with pytest.raises(mmes.EvaluationError) as caught:
+        run(SleepsWhereItIsLoaded(), workers=workers, retries=1, evaluation_timeout=1)
+    assert "2 replicas in a row ended before they were ready" in str(caught.value)
+    assert re.search(r"process \d+ \(no answer to 'prepare' for 0.5 s\)", str(caught.value))
+    assert not workers.engine.alive

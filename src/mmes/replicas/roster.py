@@ -52,6 +52,8 @@ class Member:
         The rows it is evaluating, since when.
     joined : bool
         Whether it has ever been ready.
+    asked, asked_at : str, float
+        What was said last in the conversation, and when.
     """
 
     handle: Any
@@ -66,6 +68,8 @@ class Member:
     batch: Batch | None = None
     since: float = math.inf
     joined: bool = False
+    asked: str = ""
+    asked_at: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +123,7 @@ class Roster:
         self._last_failure = ""
         self._next_look = -math.inf
         self._short_since: float | None = None
+        self._last_turn = time.monotonic()
         self._told: set[str] = set()
 
     @property
@@ -248,6 +253,13 @@ class Roster:
                 f"{self._terms.patience:g} s. {self.engine.shortage()}.{self._last_failure}"
             )
 
+    def _part_from_silent(self) -> None:
+        """Give up replicas that began to talk and fell silent before they were ready."""
+        now, patience = time.monotonic(), self._terms.patience
+        for member in self.members.copy():
+            if member.greeted and member.conversation and now - member.asked_at > patience:
+                self.lose(member, f"no answer to {member.asked!r} for {patience:g} s")
+
     def _bid_farewell(self, members: list[Member]) -> None:
         """Let idle replicas end their own worker processes."""
         futures = []
@@ -281,16 +293,23 @@ class Roster:
 
     def turn(self, seconds: float) -> list[Work]:
         """Wait for answers at most so long, see to what has happened, return the finished work."""
+        # While the head evaluated by itself, nobody could be heard: that was no silence.
+        away = time.monotonic() - self._last_turn
+        for member in self.members:
+            member.asked_at += away
         if not self._asked and not self._finished:
             time.sleep(seconds)
         elif self._asked:
             for future in self.engine.wait(list(self._asked), 0 if self._finished else seconds):
                 self._receive(future)
+        self._part_from_silent()
         self._watch_strength()
+        self._last_turn = time.monotonic()
         finished, self._finished = self._finished, []
         return finished
 
     def _call(self, member: Member, message: Message, asked: _Asked) -> None:
+        member.asked, member.asked_at = message[0], time.monotonic()
         try:
             self._asked[self.engine.call(member.handle, message)] = asked
         except self.engine.lost as error:
