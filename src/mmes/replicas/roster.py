@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from mmes.base.memory import USABLE_SHARE
-from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.errors import (
+    EvaluationError,
+    LostWorkerWarning,
+    ReplicaMismatch,
+    ReplicaWarning,
+    in_number,
+    warn_user,
+)
 from mmes.replicas import digests
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
@@ -25,6 +32,8 @@ LOOK_SECONDS = 30.0
 _FIRST_PAUSE = 0.05
 _TURN_SECONDS = 0.1
 _FAREWELL_SECONDS = 1.0
+# Before it is said that the run waits.
+SAY_SECONDS = 5.0
 
 Message = tuple[Any, ...]
 Conversation = Generator[Message, Message, None]
@@ -48,8 +57,8 @@ class Member:
         The run it follows, and where it stands once it has read what was sent.
     pinned : bool
         Whether it is reading the head's own state, which must not change meanwhile.
-    batch : tuple of int or None
-        The rows it is evaluating, since when.
+    batch, since, overdue : tuple of int or None, float, bool
+        The rows it is evaluating, since when, and whether it was said that this takes long.
     joined : bool
         Whether it has ever been ready.
     asked, asked_at : str, float
@@ -67,6 +76,7 @@ class Member:
     pinned: bool = False
     batch: Batch | None = None
     since: float = math.inf
+    overdue: bool = False
     joined: bool = False
     asked: str = ""
     asked_at: float = math.inf
@@ -123,6 +133,7 @@ class Roster:
         self._last_failure = ""
         self._next_look = -math.inf
         self._short_since: float | None = None
+        self._said_short = False
         self._last_turn = time.monotonic()
         self._told: set[str] = set()
 
@@ -211,10 +222,14 @@ class Roster:
         if member not in self.members:
             return
         self._last_failure = f" The last one lost: {self.place(member)} ({why})."
+        rows = len(member.batch or ())
+        held = f" while it evaluated {in_number(rows, 'candidate')}" if rows else ""
         self._dismiss(member)
+        if not member.joined:
+            self._failed_starts += 1
+        warn_user(f"the replica on {self.place(member)} was lost{held}: {why}", LostWorkerWarning)
         if member.joined:
             return
-        self._failed_starts += 1
         if self.ready:
             pause = min(_FIRST_PAUSE * 2**self._failed_starts, LOOK_SECONDS)
             self._next_look = time.monotonic() + pause
@@ -244,14 +259,22 @@ class Roster:
         talking = any(m.greeted and m.conversation is not None for m in self.members)
         now, least = time.monotonic(), self._terms.least
         if talking or len(self.ready) >= least:
-            self._short_since = None
+            self._short_since, self._said_short = None, False
         elif self._short_since is None:
             self._short_since = now
+        elif self.underway and not self._said_short and now - self._short_since > SAY_SECONDS:
+            self._said_short = True
+            patience = f"the run waits up to {self._terms.patience:g} s"
+            warn_user(f"{self._shortage()}; {patience}", LostWorkerWarning)
         elif now - self._short_since > self._terms.patience:
             raise EvaluationError(
-                f"{len(self.ready)} replicas are ready and at least {least} are needed; waited "
-                f"{self._terms.patience:g} s. {self.engine.shortage()}.{self._last_failure}"
+                f"{self._shortage()}; waited {self._terms.patience:g} s. "
+                f"{self.engine.shortage()}.{self._last_failure}"
             )
+
+    def _shortage(self) -> str:
+        least = self._terms.least
+        return f"{len(self.ready)} replicas are ready and at least {least} are needed"
 
     def _part_from_silent(self) -> None:
         """Give up replicas that began to talk and fell silent before they were ready."""
@@ -278,7 +301,7 @@ class Roster:
 
     def send_work(self, member: Member, message: Message, current: Round, batch: Batch) -> None:
         """Let a replica evaluate rows."""
-        member.batch, member.since = batch, time.monotonic()
+        member.batch, member.since, member.overdue = batch, time.monotonic(), False
         self._call(member, message, _Asked(member, (current, batch)))
 
     def send_notice(self, member: Member, message: Message) -> None:
