@@ -56,6 +56,25 @@ def test_nan_is_a_value() -> None:
     assert np.isnan(as_value(np.nan))
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [np.ma.masked, np.ma.array(-9.0, mask=True), np.ma.array([-9], mask=[True])],
+    ids=["constant", "scalar", "integer"],
+)
+def test_a_masked_value_is_nan(answer) -> None:
+    """Failed before: it was 0.0, or the number that the mask hides."""
+    assert np.isnan(as_value(answer))
+    assert np.isnan(as_values([answer, 1.0], 2)[0])
+    assert as_value(np.ma.array([2.0])) == 2.0
+
+
+def test_masked_values_of_a_batch_are_nan() -> None:
+    found = as_values(np.ma.array([1, -9, 3], mask=[False, True, False]), 3)
+    np.testing.assert_array_equal(found, [1.0, np.nan, 3.0])
+    with pytest.raises(TypeError, match="bool"):
+        as_value(np.ma.array([True], mask=[True]))
+
+
 @pytest.mark.parametrize(("answer", "error", "named"), BAD, ids=lambda x: repr(x)[:30])
 def test_anything_else_is_named_and_refused(answer, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
