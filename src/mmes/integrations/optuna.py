@@ -359,4 +359,8 @@ def _axis(name: str, kind: BaseDistribution) -> _Axis:
             f"the parameter {name!r} must have a float or an integer distribution, not {kind}: "
             "leave it out of search_space, and the independent sampler chooses it"
         )
+    if not math.isfinite(kind.high - kind.low):
+        raise ValueError(
+            f"the parameter {name!r} must have a range whose width is a finite number, not {kind}"
+        )
     return _Axis(kind)
