@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import mmes.lab.experiments.reproduce as carrying_out
 from mmes import problems
 from mmes.cli import main
 from mmes.lab.experiments.analysis.standings import count, points, standings, value_after
+from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.competition import Competition, competitor, finished_runs
 from mmes.lab.experiments.execute import Observed, perform, with_records
 from mmes.lab.experiments.plan import PlanError, Strategy
@@ -49,6 +51,15 @@ class TestWhatIsRun:
         ]
         assert base not in [other.runs()[0].key for other in others]
         assert competition(checkpoints=(5,)).runs()[0].key == base
+
+    def test_the_default_competes_by_its_name(self):
+        """Failed before: 'auto' was refused."""
+        auto = competitor(" AUTO ", {})
+        assert (auto.name, auto.label) == ("auto", "auto")
+        run = competition(strategies=(auto,), functions=("f1",), budget=300).runs()[0]
+        refuse_mistakes([run])
+        named = perform(replace(run, strategy=competitor("adaptive", {})))
+        assert perform(run).best == named.best
 
     def test_labels_are_those_of_the_paper(self):
         assert MMES.label == "MMES"
@@ -267,7 +278,6 @@ def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):
         (["lsgo2013", "--seeds", "3-1"], "--seeds must be a number K or a range I-K, not '3-1'"),
         (["lsgo2013", "--budget", "0"], "--budget must be an integer of at least 1, not 0"),
         (["lsgo2013", "--strategy", "mmess"], "there is no strategy 'mmess'"),
-        (["lsgo2013", "--strategy", "auto"], "does not compete: name a strategy, such as 'adapt"),
         (["lsgo2013", "--strategy", "mmes,mixing"], "--strategy must be NAME=VALUE, not 'mixing'"),
     ],
 )

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.plan import (
     Objective,
     Plan,
@@ -199,6 +200,14 @@ def test_bad_plans_are_refused(changes, sentence):
 def test_bad_tables_are_refused(data, sentence):
     with pytest.raises(PlanError, match=sentence):
         plan_from(data)
+
+
+def test_the_default_may_be_compared_by_its_name():
+    """Failed before: there is no strategy 'auto' here."""
+    auto = Strategy("auto", options=(("mixing", 2),))
+    refuse_mistakes(grid(strategies=(auto,), dimensions=(200,)).runs())
+    with pytest.raises(PlanError, match="it \\(here active-cma\\) has no option 'mixing'"):
+        refuse_mistakes(grid(strategies=(auto,), dimensions=(200, 10)).runs())
 
 
 def test_broken_files_are_named(tmp_path):
