@@ -191,7 +191,9 @@ class Plan:
         Budget of each run.
     name : str
         Title of the report.
-    target, start, sigma0
+    target : float or None
+        As in `Trial`; without one, runs spend their budget and no verdict is passed.
+    start, sigma0
         As in `Trial`.
     bounds : str
         As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
@@ -218,7 +220,7 @@ class Plan:
     seeds: tuple[int, ...]
     max_evaluations: int
     name: str = "comparison"
-    target: float | None = 1e-8
+    target: float | None = None
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
     bounds: str = "recommended"
@@ -333,7 +335,7 @@ def plan_from(data: Mapping[str, Any], folder: Path | None = None) -> Plan:
         dimensions=_integers("dimensions", data.get("dimensions", 1000)),
         seeds=_seeds(data.get("seeds", 10)),
         max_evaluations=_integer("max_evaluations", data["max_evaluations"]),
-        target=_optional_number("target", data.get("target", 1e-8), "none"),
+        target=_optional_number("target", data.get("target", "none"), "none"),
         start=_interval(data.get("start", [-5.0, 5.0])),
         sigma0=_optional_number("sigma0", data.get("sigma0", 3.0), "box"),
         **defaults,
