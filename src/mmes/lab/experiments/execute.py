@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.loading import is_location
 from mmes.lab.experiments.availability import strategy_for
 from mmes.lab.experiments.objectives import is_clustering, resolve
 from mmes.lab.experiments.plan import Trial
@@ -120,8 +121,11 @@ def perform(run: Trial) -> TrialResult:
     place = starting_point(run, problem)
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
-    # Evaluations are counted as the papers count them.
-    settings: dict[str, Any] = {"threads": 1, "evaluate_x0": False, **dict(run.strategy.options)}
+    # Evaluations are counted as the papers count them: none of the start point, and of built-in
+    # problems, which are not noisy, none to find out whether they are.
+    noise = "auto" if is_location(run.objective.name) else "no"
+    settings: dict[str, Any] = {"threads": 1, "evaluate_x0": False, "noise": noise}
+    settings |= dict(run.strategy.options)
     strategy = strategy_for(run.strategy.name, run.dimension)
     known = {option.name for option in strategy.option_table()}
     for name, value in ending_of_the_paper("restarts" in settings, place.sigma0).items():
