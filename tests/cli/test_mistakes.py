@@ -39,6 +39,7 @@ MISTAKES = [
     ("run sphere --dim 4 --bounds 5,-5", 2, "a lower bound must not exceed"),
     ("run sphere --evaluation-timeout 3", 2, "needs workers"),
     ("run sphere --problem-option alpha", 2, "must be NAME=VALUE"),
+    ("run sphere --dim 5 --problem-option dimension=7", 2, "give the number of variables by --dim"),
     ("run sphere --problem-option beta=3", 2, "no option 'beta'"),
     ("run sphere --out model.py", 2, "--out: the folder model.py cannot be made"),
     ("run sphere --checkpoint no/run.mmes", 2, "no, does not exist"),

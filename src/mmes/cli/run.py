@@ -123,6 +123,8 @@ def run(argv: list[str]) -> int:
 
     given = arguments.problem_option
     problem_options = dict(assignment(text, "--problem-option") for text in given)
+    if "dimension" in problem_options:
+        raise Mistake("--problem-option: give the number of variables by --dim, not by dimension")
     if arguments.dim is not None and not is_location(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)

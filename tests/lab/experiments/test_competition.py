@@ -276,7 +276,10 @@ def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):
     [
         (["lsgo2014"], "suite must be one of"),
         (["lsgo2013", "--seeds", "3-1"], "--seeds must be a number K or a range I-K, not '3-1'"),
-        (["lsgo2013", "--budget", "0"], "--budget must be an integer of at least 1, not 0"),
+        (["lsgo2013", "--seeds", "1000000000000"], "seeds must be at most 1,000,000 in number"),
+        (["lsgo2013", "--seeds", f"{2**63}-{2**63}"], "--seeds must be at most 2^63 - 1"),
+        (["lsgo2013", "--strategy", "mmes,label==1+1"], "not begin with =, +, - or @"),
+        (["lsgo2013", "--budget", "0"], "--budget must be an integer from 1 to 2^63 - 1, not 0"),
         (["lsgo2013", "--strategy", "mmess"], "there is no strategy 'mmess'"),
         (["lsgo2013", "--strategy", "mmes,mixing"], "--strategy must be NAME=VALUE, not 'mixing'"),
     ],

@@ -50,6 +50,8 @@ def take_over(path: Path, store: Store) -> int:
     ValueError
         If the file is not one of single runs.
     """
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         columns = reader.fieldnames or []
