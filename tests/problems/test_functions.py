@@ -1,6 +1,7 @@
 """The basic problems against their formulas written out coordinate by coordinate."""
 
 import pickle
+import time
 import tracemalloc
 
 import numpy as np
@@ -148,3 +149,13 @@ def test_bad_options_are_named(name, options, words):
 def test_wrong_shape_is_named():
     with pytest.raises(ValueError, match=r"\(k, 4\), not \(2, 3\)"):
         problems.get("sphere", dimension=4)(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["rotated_cigar", "sphere"])
+def test_what_does_not_fit_is_refused_at_once(name):
+    """Failed before: memory was filled, for minutes, before anything was said."""
+    began = time.monotonic()
+    n = 10**9 if name.startswith("rotated") else 10**13
+    with pytest.raises(MemoryError, match=f"{name} with {n:,} variables needs about .* are usable"):
+        problems.get(name, dimension=n)
+    assert time.monotonic() - began < 5

@@ -92,7 +92,7 @@ def _kind_of_search(run: Trial) -> tuple[Any, ...]:
 def _checked(what: str, check: Any) -> None:
     try:
         check()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, MemoryError) as error:
         raise PlanError(f"{what}: {error}") from error
 
 
