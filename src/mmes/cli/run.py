@@ -10,7 +10,7 @@ from typing import Any
 
 import mmes
 from mmes import checkpoint as files
-from mmes.base.loading import is_location
+from mmes.base.loading import is_location, make_importable
 from mmes.base.reasons import StopReason
 from mmes.cli.arguments import Parser, add_options, assignment, chosen, number, vector_of
 from mmes.cli.output import DEFAULT_FOLDER, output_folder, summary, write_result
@@ -79,6 +79,8 @@ def run(argv: list[str]) -> int:
     first = Parser(prog="mmes run", add_help=False)
     first.add_argument("--strategy", default="auto")
     strategy = first.parse_known_args(argv)[0].strategy
+    if is_location(strategy):
+        make_importable(strategy)
     search = _checked(lambda: options_of(strategy))
     parser = Parser(
         prog="mmes run", usage="mmes run TARGET [flags]", description=_RUN, epilog=_RUN_EPILOG
@@ -173,6 +175,8 @@ def resume(argv: list[str]) -> int:
     problem_options |= chosen_dimension(target, best.size)
     del arrays, best  # maps of the file, which is about to be replaced
     _check_strategy(state, arguments, target)
+    if is_location(arguments.strategy or ""):
+        make_importable(arguments.strategy)
     objective = load_target(target, problem_options)
     changes = chosen(arguments, RUN_OPTIONS)
     notes = _Notes(target, problem_options, arguments.strategy)
