@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.cli.status import Mistake
 from mmes.run.display import duration
 from mmes.run.result import Result
@@ -58,8 +58,8 @@ def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> P
 def write_result(folder: Path, result: Result, target: str) -> None:
     """Write x.npy, mean.npy, history.csv and, last, result.json."""
     folder.mkdir(exist_ok=True)
-    np.save(folder / "x.npy", hosted(result.x))
-    np.save(folder / "mean.npy", hosted(result.mean))
+    np.save(folder / "x.npy", to_numpy(result.x))
+    np.save(folder / "mean.npy", to_numpy(result.mean))
     with open(folder / "history.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(result.history)
@@ -73,7 +73,7 @@ def as_json(result: Result) -> dict[str, Any]:
     """Return the result without its arrays, in the words of JSON; infinities and NaN as strings."""
     left_out = ("x", "mean", "history", "reevaluated")
     entries = {k: v for k, v in vars(result).items() if k not in left_out}
-    entries |= {"reason": result.reason.name, "dimension": np.size(hosted(result.x))}
+    entries |= {"reason": result.reason.name, "dimension": np.size(to_numpy(result.x))}
     entries["reasons"] = [reason.name for reason in result.reasons]
     if result.reevaluated is not None:
         entries["reevaluated"] = result.reevaluated

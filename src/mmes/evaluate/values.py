@@ -140,7 +140,7 @@ def _as_array(answer: Any, expected: str) -> NDArray[Any]:
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL_KINDS:
-            array = answer.astype(np.float64).filled(np.nan)  # a masked value is no value
+            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is no value
         elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):

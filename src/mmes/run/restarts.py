@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mmes.base import randomness
 from mmes.base.randomness import Stream
 from mmes.base.reasons import StopReason
+from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Space
 
 Vector = NDArray[np.float64]

@@ -73,7 +73,10 @@ def _by_value(names: Collection[str]) -> Iterator[None]:
     That is so for a strategy that was named as ``file.py:Class``: its folder is in the path only
     while it is loaded.
     """
-    hidden = [name for name in names if not _can_be_found(name)] if cloudpickle else []
+    if cloudpickle is None:
+        yield
+        return
+    hidden = [name for name in names if not _can_be_found(name)]
     for name in hidden:
         cloudpickle.register_pickle_by_value(sys.modules[name])
     try:

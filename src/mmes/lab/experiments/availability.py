@@ -18,13 +18,13 @@ from mmes.lab.experiments.objectives import has_clustering_graph, is_clustering,
 from mmes.lab.experiments.plan import PlanError, Trial
 from mmes.lab.experiments.subspace_runs import METHODS
 from mmes.run.options import LIMITS
-from mmes.strategies import AnyStrategy, automatic, get_strategy, is_auto
+from mmes.strategies import Optimizer, automatic, get_strategy, is_auto
 
 RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
 """Limits that a strategy of a plan may have of its own; target and budget are the plan's."""
 
 
-def strategy_for(name: str, n: int) -> type[AnyStrategy]:
+def strategy_for(name: str, n: int) -> type[Optimizer]:
     """Return the strategy of a name; of ``"auto"`` the one that it takes for n variables."""
     return automatic(n)[0] if is_auto(name) else get_strategy(name)
 
