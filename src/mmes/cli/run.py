@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.evaluate.options import EVALUATION
 from mmes.evaluate.protocol import location_of
+from mmes.kernels.devices import PLACE_OPTIONS
 from mmes.minimize import Run, resumed_run
 from mmes.run.display import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
 from mmes.run.progress import Progress
 from mmes.run.result import Result
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
+from mmes.strategies.shell.options import COMMON_OPTIONS
 
 _RUN = """\
 Minimise a function.
@@ -74,6 +77,9 @@ a time limit counts anew.
 """
 
 
+_PLACE = tuple(replace(o, expert=False) for o in COMMON_OPTIONS if o.name in PLACE_OPTIONS)
+
+
 def run(argv: list[str]) -> int:
     """Run ``mmes run`` and return the exit code."""
     first = Parser(prog="mmes run", add_help=False)
@@ -83,7 +89,11 @@ def run(argv: list[str]) -> int:
         make_importable(strategy)
     search = _checked(lambda: options_of(strategy))
     parser = Parser(
-        prog="mmes run", usage="mmes run TARGET [flags]", description=_RUN, epilog=_RUN_EPILOG
+        argv,
+        prog="mmes run",
+        usage="mmes run TARGET [flags]",
+        description=_RUN,
+        epilog=_RUN_EPILOG,
     )
     parser.add_argument("function", metavar="TARGET", help="what to minimise: see above")
     start = parser.add_argument_group("start")
@@ -154,12 +164,13 @@ def run(argv: list[str]) -> int:
 def resume(argv: list[str]) -> int:
     """Run ``mmes resume`` and return the exit code."""
     parser = Parser(
-        prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
+        argv, prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
     )
     parser.add_argument("file", metavar="FILE", help="the checkpoint")
     parser.add_argument("function", metavar="TARGET", nargs="?", help="file.py:function of yours")
-    add_options(parser, "limits that may change", LIMITS)
-    _add_common(parser)
+    add_options(parser, "limits that may change", LIMITS, saved=True)
+    _add_common(parser, saved=True)
+    add_options(parser, "where the search lives", _PLACE, saved=True)
     parser.add_argument(
         "--strategy", metavar="FILE.py:CLASS", help="the strategy, where it is one of yours"
     )
@@ -178,7 +189,7 @@ def resume(argv: list[str]) -> int:
     if is_location(arguments.strategy or ""):
         make_importable(arguments.strategy)
     objective = load_target(target, problem_options)
-    changes = chosen(arguments, RUN_OPTIONS)
+    changes = chosen(arguments, (*RUN_OPTIONS, *_PLACE))
     notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
@@ -200,11 +211,11 @@ def resume(argv: list[str]) -> int:
     return _carry_out(made, arguments, target, arguments.checkpoint or arguments.file)
 
 
-def _add_common(parser: Parser) -> None:
+def _add_common(parser: Parser, saved: bool = False) -> None:
     # Code of the user's may change the folder: what was given is meant where the command began.
     home = Path.cwd()
     parser.set_defaults(home_of=lambda path: None if path is None else home / path)
-    group = add_options(parser, "evaluation", EVALUATION)
+    group = add_options(parser, "evaluation", EVALUATION, saved)
     group.add_argument(
         "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
     )
@@ -217,7 +228,8 @@ def _add_common(parser: Parser) -> None:
     group.add_argument(
         "--traceback", action="store_true", help="show where in the objective an error came from"
     )
-    group = add_options(parser, "checkpoints", CHECKPOINTS)
+    writing = [option for option in CHECKPOINTS if not saved or option.name != "resume"]
+    group = add_options(parser, "checkpoints", writing, saved)
     group.add_argument(
         "--checkpoint", metavar="FILE", help="where the state is kept, such as run.mmes"
     )

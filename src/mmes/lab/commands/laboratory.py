@@ -79,9 +79,12 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         help="make only the runs on this problem, as the tables call it (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
-        "--dimension", action="append", default=[], type=_count, metavar="N",
-        help="make only the runs in this dimension (may be repeated)",
+        "--dim", dest="dimension", action="append", default=[], type=_count, metavar="N",
+        help="make only the runs with N variables (may be repeated)",
     )  # fmt: skip
+    parser.add_argument(
+        "--dimension", action="append", default=[], type=_count, help=argparse.SUPPRESS
+    )
     parser.add_argument(
         "--seeds", type=_count, metavar="K", help="make only the first K seeds of every cell"
     )
