@@ -97,7 +97,7 @@ def effort_of(args: argparse.Namespace) -> Effort:
 
 def require_extras(args: argparse.Namespace) -> None:
     """Say which package is missing before the first run, not after hours when it is needed."""
-    for module in ("polars", "matplotlib"):
+    for module in ("polars", "matplotlib", "scipy"):
         require(module)
     if not args.no_report:
         require("jinja2", "report")
