@@ -18,7 +18,7 @@ FOREIGN = {
     "maxiter": "max_generations limits the generations, max_evaluations the evaluations",
     "max_iter": "max_generations limits the generations, max_evaluations the evaluations",
     "maxfun": "it is called max_evaluations here",
-    "options": "give each option as an argument of its own, as in max_generations=100",
+    "options": "give each option as an argument of its own, as max_generations",
     "method": "it is called strategy here; mmes.strategies.STRATEGIES has their names",
     "dimension": "the number of variables is that of x0, or of the bounds",
     "dim": "the number of variables is that of x0, or of the bounds",
