@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import is_real
 from mmes.base.tensors import to_numpy
+from mmes.errors import in_words
 
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
@@ -69,6 +70,11 @@ def as_value(answer: Any) -> float:
     """
     if type(answer) is float:
         return answer
+    with _conversion(answer):
+        return _converted(answer)
+
+
+def _converted(answer: Any) -> float:
     if is_real(answer):
         return _as_float(answer)
     array = _as_array(answer, "one real number")
@@ -93,6 +99,11 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
+    with _conversion(answer):
+        return _all_converted(answer, count, whose)
+
+
+def _all_converted(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
@@ -108,12 +119,29 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     return array.astype(np.float64).reshape(count)
 
 
+@contextlib.contextmanager
+def _conversion(answer: Any) -> Iterator[None]:
+    """Blame the returned object for whatever its own code raises when it is converted."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        raise
+    except Exception as error:
+        raise TypeError(
+            f"the objective must return a real number, but what it returned, a "
+            f"{type(answer).__name__}, raised {type(error).__name__} when it was converted: "
+            f"{in_words(error)}"
+        ) from error
+
+
 def _as_array(answer: Any, expected: str) -> NDArray[Any]:
     array = None
     answer = to_numpy(answer)
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
-        if hasattr(answer, "__array__"):
+        if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL_KINDS:
+            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is no value
+        elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
             array = np.asarray(_as_float(answer))

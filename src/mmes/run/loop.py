@@ -171,7 +171,7 @@ class Run:
         except (KeyboardInterrupt, SystemExit) as error:
             first = error
             if getattr(error, "result", None) is None:  # a signal after all was done
-                error.result = result  # type: ignore[union-attr]
+                _attach(error, result)
             raise
         finally:
             self._state.spent += Spent(seconds=self._limits.elapsed)
@@ -455,7 +455,7 @@ class Run:
         if place:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
-            error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
+            _attach(error, self._result(StopReason.INTERRUPTED))
 
     def _close(self, first: BaseException | None, result: Result | None) -> None:
         """Give back what is held; the first error is raised, a later one is noted in it."""
@@ -511,3 +511,9 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
+
+
+def _attach(error: BaseException, result: Result | None) -> None:
+    """Let an error have the result; a class of the user's may refuse it."""
+    with contextlib.suppress(Exception):
+        error.result = result  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ def default_c_d(n: int) -> float:
 def _option_table() -> tuple[Option, ...]:
     changes: dict[str, dict[str, Any]] = {
         "scaling": {
-            "text": "'adaptive' learns one scale per variable during the run; 'fixed' keeps them.",
+            "text": "'adaptive' learns one scale per variable during the run; 'off' keeps them.",
             "default": "adaptive",
         },
         "damping": {"default": 4.0},
@@ -46,9 +46,10 @@ def _option_table() -> tuple[Option, ...]:
         "mirroring",
         str,
         "'adaptive' lets the ranking of mirrored pairs decide how many candidates are independent; "
-        "'fixed' mirrors all of them, as MMES does.",
+        "'off' mirrors all of them, as MMES does.",
         default="adaptive",
         choices=("adaptive", "fixed"),
+        spelt={"fixed": "off"},
     )
     return tuple(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))

@@ -106,6 +106,7 @@ OPTIONS = (
         "'adaptive' learns one scale per variable during the run (beyond the paper).",
         default="fixed",
         choices=("fixed", "adaptive"),
+        spelt={"fixed": "off"},
     ),
     rate_option("c_d", "Rate of the adaptive scaling.", "1 / n"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -148,8 +149,12 @@ class AskTell(Optimizer):
 
     @classmethod
     def option_table(cls) -> tuple[Option, ...]:
-        """Return all options: those of every strategy, then the algorithm's own."""
-        return COMMON_OPTIONS + cls.search_type.options
+        """Return all options: those of every strategy, then the algorithm's own, for experts."""
+        own = cls.search_type.options
+        return COMMON_OPTIONS + tuple(
+            option if option.name == "population_size" else replace(option, expert=True)
+            for option in own
+        )
 
     @classmethod
     def replicable(cls) -> bool:
