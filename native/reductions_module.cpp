@@ -31,12 +31,49 @@ void sum_over_coordinates(std::size_t n, int threads, double* sums, std::size_t 
 }
 
 void noise_sum(const Level& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
-               std::uint64_t seed, std::uint32_t generation) {
-    const NoiseSumArguments a{
-        sum.data(), weights.data(), weights.shape(0), {static_cast<Noise>(noise), seed, generation}};
+               std::uint64_t seed, std::uint32_t generation, std::optional<Array<float, 2>> kept) {
+    const NoiseSumArguments a{sum.data(), weights.data(), weights.shape(0),
+                              {static_cast<Noise>(noise), seed, generation},
+                              kept_noise(kept, weights.shape(0), sum.shape(0))};
     const auto run = level.reductions->noise_sum;
     nb::gil_scoped_release unlocked;
     over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+}
+
+// `call` holds the fields of mmes.kernels.protocol.NoiseWithin in its order.
+double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::tuple call,
+                    std::optional<Array<float, 2>> kept) {
+    const auto population = array_of<const double, 2>(call[0]);
+    const auto weights = array_of<const double, 1>(call[1]);
+    const auto mean = array_of<const double, 1>(call[3]);
+    const auto scale = optional_array<const double, 1>(call[4]);
+    const auto lower = array_of<const double, 1>(call[6].attr("lower"));
+    const auto upper = array_of<const double, 1>(call[6].attr("upper"));
+    const std::size_t n = sum.shape(0), count = population.shape(0), draws = nb::cast<std::size_t>(call[2]);
+    require(population.shape(1) == n && mean.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n,
+            "vectors and population differ in dimension");
+    require(weights.shape(0) == count && draws <= count && count <= 2 * draws,
+            "there must be one weight per candidate, which is a draw or the mirror image of one");
+    const NoiseWithinArguments a{sum.data(),
+                                 population.data(),
+                                 n,
+                                 weights.data(),
+                                 count,
+                                 draws,
+                                 mean.data(),
+                                 data_or_null(scale, n, "scale and population differ in dimension"),
+                                 nb::cast<double>(call[5]),
+                                 lower.data(),
+                                 upper.data(),
+                                 {static_cast<Noise>(nb::cast<int>(call[7])), nb::cast<std::uint64_t>(call[8]),
+                                  nb::cast<std::uint32_t>(call[9])},
+                                 kept_noise(kept, draws, n)};
+    const auto run = level.reductions->noise_within;
+    double square = 0.0;
+    nb::gil_scoped_release unlocked;
+    sum_over_coordinates(n, threads, &square, 1,
+                         [&a, run](double* part, std::size_t begin, std::size_t end) { run(a, part, begin, end); });
+    return square;
 }
 
 void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {
@@ -120,7 +157,9 @@ void deflate(const Level& level, Array<float, 2> vectors, double decay, double g
 }  // namespace
 
 void mmes::bind_reductions(nb::module_& m) {
-    m.def("noise_sum", &noise_sum);
+    m.def("noise_sum", &noise_sum, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg().none());
+    m.def("noise_within", &noise_within, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("step_squares", &step_squares);
     m.def("dot", &dot);
     m.def("project", &project);
