@@ -123,7 +123,8 @@ class SampleCall(NamedTuple):
         A candidate does not depend on which others are wanted.
     keep_noise : bool
         Whether the isotropic parts of this generation will be wanted again, by `adapt_scale` or
-        `noise_sum`. A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of making them again.
+        `noise_sum`. A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of making
+        them again.
     """
 
     population: Handle

@@ -105,3 +105,4 @@ class AdaptiveMMES(MMES):
     name = "adaptive"
     search_type = AdaptiveSearch
     on_manifolds = False
+    watches_collapse = True

@@ -1,6 +1,7 @@
 """The step size of AdaptiveMMES: two forces on sigma, both at the rate lambda / n.
 
-    sigma <- sigma exp((lambda / n) / damping * [(|p| / chi_n - 1) / d  +  b (Phi(W) - 1 + alpha_z)])
+    sigma <- sigma exp(e lambda / (n damping)),
+    e = (|p| / chi_n - 1) / d  +  b (Phi(W) - 1 + alpha_z)
 
 The first force is the path p of the isotropic parts z_0 of the selected candidates against its
 length under random ranking: longer, where successive steps agree, and shorter, where they take back
