@@ -8,11 +8,13 @@ taken: the average of the medians of the newest generations. With notes one deca
     r = (f_1 - f_2) / (f_0 - f_1)
 
 is about 0.01 where the objective is smooth and 0.1 or more at a kink; above 1 the search has just
-found its way. r does not change with f -> a f + b.
+found its way. r does not change with f -> a f + b. Two notes decide, by their geometric mean. While
+a search learns the scales or axes of a problem r may be larger too, but sigma hardly falls then: a
+fall by ten that takes long says nothing, and where it is as fast as on the sphere less is asked.
 
 The answer is a larger population, as it is to noise. A search of fewer than 6 sqrt(n) candidates
-gets so many as soon as values have fallen as at a kink for two notes. One that has them grows if
-sigma also fell faster than an evolution strategy can converge.
+gets so many as soon as values fall as at a kink. One that has them grows if sigma also fell faster
+than an evolution strategy can converge.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from numpy.typing import NDArray
 # A note is taken when sigma has fallen by this factor; two of them are a decade.
 _FALL = math.sqrt(10)
 _DECADE = 2
-# Between these r tells a kink.
-_KINKED, _FOUND_ITS_WAY = 0.09, 1.2
-# Notes in a row that must tell it.
-_SURE = 2
-# A fall by ten in fewer than so many times n damping / lambda generations is too fast: the fastest
-# convergence there is, that on the sphere, takes 9 to 12.
+# At and above this r tells nothing.
+_FOUND_ITS_WAY = 1.2
+# Generations of a fall by ten, in units of n damping / lambda: the fastest convergence there is,
+# that on the sphere, takes 9 to 12. Fewer than this are too fast.
 _TOO_FAST = 8.0
+# Where a fall took no longer than the first, a mean of r above the second is a kink.
+_KINKED = ((20.0, 0.03), (150.0, 0.07))
 # A kink needs so many times sqrt(n) candidates.
 _NEEDED = 6.0
 # Differences of so many units of the last place are rounding.
@@ -66,8 +68,8 @@ class Collapse:
         self._n, self._reference = n, sigma
         self._notes: deque[Note] = deque(maxlen=2 * _DECADE + 1)
         self._medians = array("d")
-        self._in_a_row = 0  # notes that told a kink
-        self._too_fast = False
+        self._ratio = 0.0  # r of the last note; 0 where it told nothing
+        self._kinked = self._too_fast = False
 
     def observe(
         self, generation: int, sigma: float, median: float, size: int, damping: float
@@ -92,14 +94,16 @@ class Collapse:
         first, second, last = notes[0], notes[_DECADE], notes[-1]
         before, now = first.value - second.value, second.value - last.value
         rounding = _ULPS * math.ulp(abs(first.value))
-        kinked = min(before, now) > rounding and _KINKED * before < now < _FOUND_ITS_WAY * before
-        self._in_a_row = self._in_a_row + 1 if kinked else 0
-        self._too_fast = last.generation - second.generation < _TOO_FAST * pace
+        told = min(before, now) > rounding and now < _FOUND_ITS_WAY * before
+        previous, self._ratio = self._ratio, now / before if told else 0.0
+        mean, taken = math.sqrt(previous * self._ratio), last.generation - second.generation
+        self._kinked = any(taken <= long * pace and mean > large for long, large in _KINKED)
+        self._too_fast = taken < _TOO_FAST * pace
 
     @property
     def collapsed(self) -> bool:
         """Whether values fell as at a kink, and sigma faster than a search can converge."""
-        return self._in_a_row > 0 and self._too_fast
+        return self._kinked and self._too_fast
 
     def answer(self, size: int) -> tuple[int, float] | None:
         """Return how often the population should be doubled now, and sigma then; None: it need not.
@@ -107,7 +111,7 @@ class Collapse:
         Sigma goes back to where it was two decades ago, before the fall.
         """
         doublings = math.ceil(math.log2(_NEEDED * math.sqrt(self._n) / size) - 0.02)
-        if self._in_a_row >= _SURE and doublings > 0:
+        if self._kinked and doublings > 0:
             return doublings, self._notes[0].sigma
         return (1, self._notes[0].sigma) if self.collapsed and doublings <= 0 else None
 
@@ -120,7 +124,7 @@ class Collapse:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state."""
-        verdict = [self._reference, float(self._in_a_row), float(self._too_fast)]
+        verdict = [self._reference, self._ratio, float(self._kinked), float(self._too_fast)]
         return {
             "collapse_notes": np.array(self._notes, dtype=np.float64).reshape(-1, 3),
             "collapse_medians": np.array(self._medians, dtype=np.float64),
@@ -133,6 +137,5 @@ class Collapse:
             return
         self._notes.extend(Note(int(g), float(s), float(v)) for g, s, v in arrays["collapse_notes"])
         self._medians = array("d", map(float, arrays["collapse_medians"]))
-        reference, in_a_row, too_fast = map(float, arrays["collapse_verdict"])
-        self._reference, self._in_a_row = reference, int(in_a_row)
-        self._too_fast = bool(too_fast)
+        self._reference, self._ratio, kinked, too_fast = map(float, arrays["collapse_verdict"])
+        self._kinked, self._too_fast = bool(kinked), bool(too_fast)
