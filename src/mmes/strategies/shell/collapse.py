@@ -35,7 +35,8 @@ _FOUND_ITS_WAY = 1.2
 # Generations of a fall by ten, in units of n damping / lambda: the fastest convergence there is,
 # that on the sphere, takes 9 to 12. Fewer than this are too fast.
 _TOO_FAST = 8.0
-# Where a fall took no longer than the first, a mean of r above the second is a kink.
+# Where a fall took no longer than the first, a mean of r above the second is a kink, unless one of
+# the two is below half of that.
 _KINKED = ((20.0, 0.03), (150.0, 0.07))
 # A kink needs so many times sqrt(n) candidates.
 _NEEDED = 6.0
@@ -97,6 +98,7 @@ class Collapse:
         told = min(before, now) > rounding and now < _FOUND_ITS_WAY * before
         previous, self._ratio = self._ratio, now / before if told else 0.0
         mean, taken = math.sqrt(previous * self._ratio), last.generation - second.generation
+        mean = min(mean, 2 * previous, 2 * self._ratio)
         self._kinked = any(taken <= long * pace and mean > large for long, large in _KINKED)
         self._too_fast = taken < _TOO_FAST * pace
 
