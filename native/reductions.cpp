@@ -51,14 +51,24 @@ void add_parts_within(double* together, const NoiseWithinArguments& a, const flo
     }
 }
 
-void noise_within(const NoiseWithinArguments& a, double* square, std::size_t begin, std::size_t end) {
+// Eight sums side by side, so that the order of adding is the same on every processor.
+double sum_of_tile(const double* terms) {
+    double lane[8] = {};
+    for (std::size_t i = 0; i < kTile; i += 8)
+        for (std::size_t k = 0; k < 8; ++k) lane[k] += terms[i + k];
+    for (std::size_t half = 4; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
+    return lane[0];
+}
+
+void noise_within(const NoiseWithinArguments& a, double* squares, std::size_t begin, std::size_t end) {
     alignas(64) float z[kTile];
-    alignas(64) double together[kTile], squares[kTile];
+    alignas(64) double together[kTile], left[kTile], drawn[kTile];
     for (; begin < end; begin += kTile) {
         const std::size_t count = end - begin < kTile ? end - begin : kTile;
         double* __restrict sum = a.sum + begin;
         for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
-        for (std::size_t i = 0; i < kTile; ++i) squares[i] = 0.0;
+        for (std::size_t i = 0; i < kTile; ++i) left[i] = drawn[i] = 0.0;
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
             const std::size_t image = a.draws + draw;
             const bool own = a.weights[draw] != 0.0, mirrored = image < a.count && a.weights[image] != 0.0;
@@ -67,18 +77,16 @@ void noise_within(const NoiseWithinArguments& a, double* square, std::size_t beg
             for (std::size_t i = 0; i < count; ++i) together[i] = 0.0;
             if (own) add_parts_within(together, a, part, 1.0, draw, begin, count);
             if (mirrored) add_parts_within(together, a, part, -1.0, image, begin, count);
+            const double weight = a.weights[draw] - (image < a.count ? a.weights[image] : 0.0);
             for (std::size_t i = 0; i < count; ++i) {
+                const double free = weight * static_cast<double>(part[i]);
                 sum[i] += together[i];
-                squares[i] = fused(together[i], together[i], squares[i]);
+                left[i] = fused(together[i], together[i], left[i]);
+                drawn[i] = fused(free, free, drawn[i]);
             }
         }
-        // Eight sums side by side, so that the order of adding is the same on every processor.
-        double lane[8] = {};
-        for (std::size_t i = 0; i < kTile; i += 8)
-            for (std::size_t k = 0; k < 8; ++k) lane[k] += squares[i + k];
-        for (std::size_t half = 4; half > 0; half /= 2)
-            for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
-        *square += lane[0];
+        squares[0] += sum_of_tile(left);
+        squares[1] += sum_of_tile(drawn);
     }
 }
 

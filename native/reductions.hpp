@@ -53,8 +53,9 @@ struct CombineArguments {
 
 struct ReductionTable {
     void (*noise_sum)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
-    // The same of the isotropic parts as clipping left them; adds their squares, per draw, to *square.
-    void (*noise_within)(const NoiseWithinArguments&, double* square, std::size_t begin, std::size_t end);
+    // The same of the isotropic parts as clipping left them; adds their squares, per draw, to squares[0], and those of the
+    // parts as they were drawn to squares[1].
+    void (*noise_within)(const NoiseWithinArguments&, double* squares, std::size_t begin, std::size_t end);
     // sum <- sum_k weights_k (gain (x_k - mean))^2, entry by entry.
     void (*step_squares)(const RecombineArguments&, double* sum, std::size_t begin, std::size_t end);
     double (*dot)(const double* a, const double* b, std::size_t count);

@@ -69,11 +69,11 @@ double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::t
                                   nb::cast<std::uint32_t>(call[9])},
                                  kept_noise(kept, draws, n)};
     const auto run = level.reductions->noise_within;
-    double square = 0.0;
+    double squares[2];
     nb::gil_scoped_release unlocked;
-    sum_over_coordinates(n, threads, &square, 1,
+    sum_over_coordinates(n, threads, squares, 2,
                          [&a, run](double* part, std::size_t begin, std::size_t end) { run(a, part, begin, end); });
-    return square;
+    return squares[1] > 0.0 ? squares[0] / squares[1] : 0.0;
 }
 
 void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {

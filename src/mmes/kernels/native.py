@@ -145,8 +145,7 @@ class NativeKernel(HostVectors):
         total = np.empty(call.mean.size)
         threads = self._threads_for(call.population.size)
         kept = self._kept.found((call.seed, call.generation, call.noise, call.draws, total.size))
-        square = _native.noise_within(self._level, threads, total, call, kept)
-        return total, square
+        return total, _native.noise_within(self._level, threads, total, call, kept)
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""

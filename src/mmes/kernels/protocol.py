@@ -365,10 +365,11 @@ class ReducingKernel(Kernel, Protocol):
         ...
 
     def noise_within(self, call: NoiseWithin) -> tuple[Handle, float]:
-        """Return the weighted sum of the isotropic parts, and the sum of squares it is made of.
+        """Return the weighted sum of the isotropic parts, and the share that clipping left of them.
 
-        The latter is sum_i |t_i|^2, with t_i the sum of a draw and its mirror image: what the
-        square of the former is on average where the draws have nothing in common.
+        The share is that of sum_i |t_i|^2, with t_i the sum of draw i and its mirror image: 1 where
+        all candidates lie inside, 0 where no draw left a wall. It may exceed 1 where the members of
+        a pair would take back one another.
         """
         ...
 

@@ -114,10 +114,10 @@ class ReferenceKernel(HostVectors):
         """See `ReducingKernel.noise_within`."""
         n, draws = call.mean.size, call.draws
         size = call.size if call.scale is None else call.size * call.scale
-        total, squares = np.zeros(n), np.zeros(n)
+        total, left, drawn = np.zeros(n), np.zeros(n), np.zeros(n)
         parts = isotropic_parts(call.noise, draws, n, call.seed, call.generation)
         for i, z in enumerate(parts.astype(np.float64)):
-            together = np.zeros(n)
+            together, free = np.zeros(n), np.zeros(n)
             for candidate, part in ((i, z), (draws + i, -z)):
                 if candidate < call.weights.size:
                     x = call.population[candidate]
@@ -129,9 +129,12 @@ class ReferenceKernel(HostVectors):
                         np.maximum(part, np.minimum(evaluated, 0.0)),
                     )
                     together += call.weights[candidate] * np.where(inside, part, fitting)
+                    free += call.weights[candidate] * part
             total += together
-            squares += together**2
-        return total, ordered_sum(squares)
+            left += together**2
+            drawn += free**2
+        whole = ordered_sum(drawn)
+        return total, ordered_sum(left) / whole if whole > 0 else 0.0
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""

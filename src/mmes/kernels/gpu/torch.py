@@ -270,7 +270,7 @@ class TorchKernel:
         """See `ReducingKernel.noise_within`."""
         n, draws, there = call.mean.shape[0], call.draws, self.device_box(call.box)
         total = torch.empty(n, dtype=torch.float64, device=self.place)
-        square = torch.zeros((), dtype=torch.float64, device=self.place)
+        left, drawn = torch.zeros((2, 1), dtype=torch.float64, device=self.place)
         weights, count = self._tensor(call.weights)[:, None], call.weights.size
         for first, last in _tiles(n, count):
             at = call.seed, call.generation
@@ -285,12 +285,14 @@ class TorchKernel:
                 torch.minimum(part, evaluated.clamp_min(0.0)),
                 torch.maximum(part, evaluated.clamp_max(0.0)),
             )
-            steps = weights * torch.where(inside, part, fitting)
-            together = steps[:draws].clone()
-            together[: count - draws] += steps[draws:]
-            total[first:last] = together.sum(0)
-            square += together.square().sum()
-        return total, float(square)
+            for steps, squares in ((torch.where(inside, part, fitting), left), (part, drawn)):
+                together = weights[:draws] * steps[:draws]
+                together[: count - draws] += weights[draws:] * steps[draws:]
+                squares += together.square().sum()
+                if squares is left:
+                    total[first:last] = together.sum(0)
+        whole = float(drawn)
+        return total, float(left) / whole if whole > 0 else 0.0
 
     def step_squares(self, call: RecombineCall) -> torch.Tensor:
         """See `ReducingKernel.step_squares`."""

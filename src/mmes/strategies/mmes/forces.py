@@ -82,16 +82,14 @@ class NoisePath:
         p = self._p
         weights = candidate_weights(p, state, ranking)
         drawn = mirroring.draws(p, state)
+        by_draw = weights[:drawn].copy()
+        by_draw[: weights.size - drawn] -= weights[drawn:]
+        square = math.fsum(by_draw * by_draw)
         if self.walls is None:
-            by_draw = weights[:drawn].copy()
-            by_draw[: weights.size - drawn] -= weights[drawn:]
-            square = math.fsum(by_draw * by_draw)
-            if square == 0.0:
-                return
             step = self._kernel.noise_sum(by_draw, p.n, p.noise, self._seed, generation)
         else:
             size = state.sigma * math.sqrt(1.0 - p.gamma)
-            step, square = self._kernel.noise_within(
+            step, share = self._kernel.noise_within(
                 NoiseWithin(
                     population,
                     weights,
@@ -105,9 +103,9 @@ class NoisePath:
                     generation,
                 )
             )
-            square /= p.n
-            if square == 0.0:  # no draw left any wall
-                return
+            square *= share
+        if square == 0.0:  # all that is drawn cancels out, or no draw left a wall
+            return
         # p <- (1 - c) p + sqrt(c (2 - c)) u / |w|, u = sum_k w_k z_0k.
         c = rate(p)
         self._kernel.blend(state.noise_path, 1 - c, math.sqrt(c * (2 - c) / square), step)
