@@ -140,12 +140,12 @@ def test_a_collapse_is_no_success() -> None:
     assert not StopReason.STAGNATED.converged
 
 
-@pytest.mark.parametrize("generations", [300, 360])
+@pytest.mark.parametrize("generations", [200, 330])
 def test_growth_and_a_checkpoint_before_or_after_it(tmp_path, generations: int) -> None:
     f, path = KINKS["sum"], tmp_path / "run.mmes"
     whole = minimized(f, max_evaluations=12_000)
     part = minimized(f, max_evaluations=12_000, max_generations=generations, checkpoint=path)
-    assert (part.options["population_size"] == 76) == (generations == 360)
+    assert (part.options["population_size"] == 76) == (generations == 330)
     resumed = mmes.resume(path, f, max_generations=None)
     assert whole.options["population_size"] == 76
     np.testing.assert_array_equal(resumed.x, whole.x)
