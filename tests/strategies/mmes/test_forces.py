@@ -57,7 +57,7 @@ def test_under_random_ranking_the_first_force_is_centred() -> None:
         es.tell(rng.standard_normal(30))
         if generation >= 100:
             found.append(path.excess(es._search.state))
-    # |p| / chi_n has the variance 1 / (2 n); with c = 1/4, (2 - c) / c = 7 generations count as one.
+    # |p| / chi_n has the variance 1 / (2 n); with c = 1/4, (2 - c) / c = 7 generations count as 1.
     error = math.sqrt(1 / (2 * N) / (len(found) / 7))
     assert abs(np.mean(found)) < 5 * error  # false alarms below 1e-6
 
