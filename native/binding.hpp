@@ -68,18 +68,6 @@ T* data_or_null(const std::optional<Array<T, 1>>& array, std::size_t n, const ch
     return array->data();
 }
 
-// The array behind an entry of a call record; null where the entry is None.
-template <class T, std::size_t dims>
-std::optional<Array<T, dims>> optional_array(const nb::handle& entry) {
-    if (entry.is_none()) return std::nullopt;
-    return nb::cast<Array<T, dims>>(entry, false);
-}
-
-template <class T, std::size_t dims>
-Array<T, dims> array_of(const nb::handle& entry) {
-    return nb::cast<Array<T, dims>>(entry, false);
-}
-
 // Checks memory for the noise of some draws.
 inline KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
     if (!kept) return {};

@@ -1,5 +1,5 @@
 // The extension module's scalar products and weighted sums: checks the arrays, splits coordinates among threads.
-#include "binding.hpp"
+#include "records.hpp"
 
 using namespace mmes;
 
@@ -40,16 +40,17 @@ void noise_sum(const Level& level, int threads, Array<double, 1> sum, Array<cons
     over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-// `call` holds the fields of mmes.kernels.protocol.NoiseWithin in its order.
-double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::tuple call,
+// `record` is a NoiseWithin; `kept` is what `sample` kept of that generation.
+double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::tuple record,
                     std::optional<Array<float, 2>> kept) {
-    const auto population = array_of<const double, 2>(call[0]);
-    const auto weights = array_of<const double, 1>(call[1]);
-    const auto mean = array_of<const double, 1>(call[3]);
-    const auto scale = optional_array<const double, 1>(call[4]);
-    const auto lower = array_of<const double, 1>(call[6].attr("lower"));
-    const auto upper = array_of<const double, 1>(call[6].attr("upper"));
-    const std::size_t n = sum.shape(0), count = population.shape(0), draws = nb::cast<std::size_t>(call[2]);
+    const Record<NoiseWithin> call(record);
+    const auto population = call.array<const double, 2>(NoiseWithin::population);
+    const auto weights = call.array<const double, 1>(NoiseWithin::weights);
+    const auto mean = call.array<const double, 1>(NoiseWithin::mean);
+    const auto scale = call.optional_array<const double, 1>(NoiseWithin::scale);
+    const auto lower = nb::cast<Array<const double, 1>>(call[NoiseWithin::box].attr("lower"), false);
+    const auto upper = nb::cast<Array<const double, 1>>(call[NoiseWithin::box].attr("upper"), false);
+    const std::size_t n = sum.shape(0), count = population.shape(0), draws = call.get<std::size_t>(NoiseWithin::draws);
     require(population.shape(1) == n && mean.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n,
             "vectors and population differ in dimension");
     require(weights.shape(0) == count && draws <= count && count <= 2 * draws,
@@ -62,11 +63,12 @@ double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::t
                                  draws,
                                  mean.data(),
                                  data_or_null(scale, n, "scale and population differ in dimension"),
-                                 nb::cast<double>(call[5]),
+                                 call.get<double>(NoiseWithin::size),
                                  lower.data(),
                                  upper.data(),
-                                 {static_cast<Noise>(nb::cast<int>(call[7])), nb::cast<std::uint64_t>(call[8]),
-                                  nb::cast<std::uint32_t>(call[9])},
+                                 {static_cast<Noise>(call.get<int>(NoiseWithin::noise)),
+                                  call.get<std::uint64_t>(NoiseWithin::seed),
+                                  call.get<std::uint32_t>(NoiseWithin::generation)},
                                  kept_noise(kept, draws, n)};
     const auto run = level.reductions->noise_within;
     double squares[2];

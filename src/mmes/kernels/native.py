@@ -25,7 +25,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.spaces.boxes import Box, BoxCode
 
-RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall)
+RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall, NoiseWithin)
 """The records that C++ reads, by the places that their fields had when it was compiled."""
 
 

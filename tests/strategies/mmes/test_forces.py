@@ -25,7 +25,7 @@ def random_ranking(es: mmes.AdaptiveMMES, generations: int) -> list[float]:
     for _ in range(generations):
         es.ask()
         es.tell(rng.standard_normal(es.population_size))
-        squares.append(float(np.mean(np.square(es._search.state.noise_path))))
+        squares.append(float(np.mean(np.square(es.search.state.noise_path))))
     return squares
 
 
@@ -33,7 +33,7 @@ def random_ranking(es: mmes.AdaptiveMMES, generations: int) -> list[float]:
 @pytest.mark.parametrize("isotropic", ["normal", "student", "rademacher"])
 def test_under_random_ranking_the_path_is_standard_normal(concordance, isotropic) -> None:
     es = started(isotropic=isotropic, population_size=40)
-    state = es._search.state
+    state = es.search.state
     rng, found = np.random.default_rng(1), []
     for _ in range(150):
         state.concordance = concordance  # the share of mirrored draws stays as it is
@@ -50,13 +50,13 @@ def test_under_random_ranking_the_path_is_standard_normal(concordance, isotropic
 def test_under_random_ranking_the_first_force_is_centred() -> None:
     """E[log change] = 0 of the first force."""
     es = started(population_size=30)
-    path = es._search._generation._noise_path
+    path = es.search._generation._noise_path
     rng, found = np.random.default_rng(5), []
     for generation in range(3000):
         es.ask()
         es.tell(rng.standard_normal(30))
         if generation >= 100:
-            found.append(path.excess(es._search.state))
+            found.append(path.excess(es.search.state))
     # |p| / chi_n has the variance 1 / (2 n); with c = 1/4, (2 - c) / c = 7 generations count as 1.
     error = math.sqrt(1 / (2 * N) / (len(found) / 7))
     assert abs(np.mean(found)) < 5 * error  # false alarms below 1e-6
@@ -68,7 +68,7 @@ def test_under_random_ranking_w_is_standard_normal() -> None:
     for _ in range(8000):
         es.ask()
         es.tell(rng.standard_normal(30))
-        found.append(es._search.state.success)
+        found.append(es.search.state.success)
     kept = np.array(found[200:])
     # c_s and its memory; successive generations share one, so that their comparisons are
     # negatively correlated and the variance is below 1.
@@ -126,7 +126,7 @@ def test_sigma_is_invariant_under_translation() -> None:
 
 def test_the_path_is_that_of_the_draws_of_the_selected() -> None:
     es = started(population_size=12, kernel="reference")
-    state, p = es._search.state, es.parameters
+    state, p = es.search.state, es.parameters
     values = np.random.default_rng(2).standard_normal(12)
     es.ask()
     drawn = mirroring.draws(p, state)
@@ -189,11 +189,11 @@ def test_growth_keeps_the_path_and_a_copy_goes_on_to_the_bit() -> None:
     es = started()
     for _ in range(20):
         es.tell((es.ask() ** 2).sum(1))
-    path = np.array(es._search.state.noise_path)
+    path = np.array(es.search.state.noise_path)
     es.grow(0.5, doublings=2)
     assert es.population_size == 4 * (4 + math.floor(3 * math.log(N)))
     assert es.options["damping"] == 4.0
-    np.testing.assert_array_equal(es._search.state.noise_path, path)
+    np.testing.assert_array_equal(es.search.state.noise_path, path)
     other = mmes.AdaptiveMMES.from_state(es.state())
     for _ in range(20):
         np.testing.assert_array_equal(es.ask(), other.ask())
