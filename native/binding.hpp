@@ -68,4 +68,13 @@ T* data_or_null(const std::optional<Array<T, 1>>& array, std::size_t n, const ch
     return array->data();
 }
 
+// Checks memory for the noise of some draws.
+inline KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
+    if (!kept) return {};
+    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
+                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
+            "kept noise must have one line per draw, with room for whole blocks of coordinates");
+    return {kept->data(), kept->shape(1)};
+}
+
 }  // namespace mmes

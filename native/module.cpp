@@ -162,15 +162,6 @@ struct BoxArrays {
     }
 };
 
-// Checks memory for the noise of some draws.
-KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
-    if (!kept) return {};
-    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
-                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
-            "kept noise must have one line per draw, with room for whole blocks of coordinates");
-    return {kept->data(), kept->shape(1)};
-}
-
 // `record` is a SampleCall; `kept` receives the isotropic parts.
 void sample(const Level& level, int threads, nb::tuple record, std::optional<Array<float, 2>> kept) {
     const KernelTable& kernel = *level.kernels;

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
-from mmes.kernels.host import HostVectors
+from mmes.kernels.host import HostVectors, ordered_sum
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -108,6 +109,32 @@ class ReferenceKernel(HostVectors):
         """See `ReducingKernel.noise_sum`."""
         parts = isotropic_parts(noise, weights.size, n, seed, generation)
         return _weighted(weights, parts.astype(np.float64))
+
+    def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
+        """See `ReducingKernel.noise_within`."""
+        n, draws = call.mean.size, call.draws
+        size = call.size if call.scale is None else call.size * call.scale
+        total, left, drawn = np.zeros(n), np.zeros(n), np.zeros(n)
+        parts = isotropic_parts(call.noise, draws, n, call.seed, call.generation)
+        for i, z in enumerate(parts.astype(np.float64)):
+            together, free = np.zeros(n), np.zeros(n)
+            for candidate, part in ((i, z), (draws + i, -z)):
+                if candidate < call.weights.size:
+                    x = call.population[candidate]
+                    inside = (x > call.box.lower) & (x < call.box.upper)
+                    evaluated = (x - call.mean) / size
+                    fitting = np.where(
+                        part > 0,
+                        np.minimum(part, np.maximum(evaluated, 0.0)),
+                        np.maximum(part, np.minimum(evaluated, 0.0)),
+                    )
+                    together += call.weights[candidate] * np.where(inside, part, fitting)
+                    free += call.weights[candidate] * part
+            total += together
+            left += together**2
+            drawn += free**2
+        whole = ordered_sum(drawn)
+        return total, ordered_sum(left) / whole if whole > 0 else 0.0
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""

@@ -43,6 +43,8 @@ from mmes.strategies import Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
+# Growing is worth it where at least so many generations are left.
+_WORTH = 50
 
 
 class Run:
@@ -193,7 +195,7 @@ class Run:
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._handle_noise(self._generation())
+            reason = self._handle_collapse(self._handle_noise(self._generation()))
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -362,6 +364,29 @@ class Run:
         except MemoryError:
             self._settled = True
             return StopReason.NOISY
+        self._follow()
+        return None
+
+    def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
+        """Grow where sigma collapses, as at a kink, instead of coming to an end there."""
+        state = self._state
+        ends_it = reason is not None and reason not in RESTARTABLE
+        if ends_it or self._options["noise"] == "no" or state.partial:
+            return reason
+        answer = state.es.answer_to_collapse()
+        if answer is None:
+            return reason
+        size = state.es.population_size * 2 ** answer[0]
+        enough = _WORTH * size <= self._limits.evaluations_left()
+        if size > state.largest_population_size or not enough:
+            return reason
+        try:
+            self._settled = False
+            state.answer_collapse(*answer)
+        except MemoryError:
+            return reason
+        finally:
+            self._settled = True
         self._follow()
         return None
 

@@ -21,6 +21,9 @@ from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
+LARGEST_GROWTH = 16
+"""How many times its first size a population grows to against a collapse."""
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -200,6 +203,23 @@ class RunState:
         else:
             self.es.resume_at(sigma)
         self.noise.wait()
+
+    def answer_collapse(self, doublings: int, sigma: float) -> None:
+        """Go on with a larger population and this sigma.
+
+        Raises
+        ------
+        MemoryError
+            If that does not fit; nothing has changed then.
+        """
+        self.es.grow(sigma, doublings)
+        self.growth += doublings
+        self.noise.wait()
+
+    @property
+    def largest_population_size(self) -> int:
+        """The size up to which the population of this start grows against a collapse."""
+        return LARGEST_GROWTH * self.first_population_size * 2**self.start
 
     def _here(self) -> Spent:
         es = self.es

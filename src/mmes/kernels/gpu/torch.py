@@ -20,6 +20,7 @@ from mmes.kernels.gpu.torch_random import parts
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -264,6 +265,34 @@ class TorchKernel:
         """See `ReducingKernel.noise_sum`."""
         at = ScaleCall(None, weights, 1.0, noise, seed, generation)
         return self._noise_moment(weights, n, at, power=1)
+
+    def noise_within(self, call: NoiseWithin) -> tuple[torch.Tensor, float]:
+        """See `ReducingKernel.noise_within`."""
+        n, draws, there = call.mean.shape[0], call.draws, self.device_box(call.box)
+        total = torch.empty(n, dtype=torch.float64, device=self.place)
+        left, drawn = torch.zeros((2, 1), dtype=torch.float64, device=self.place)
+        weights, count = self._tensor(call.weights)[:, None], call.weights.size
+        for first, last in _tiles(n, count):
+            at = call.seed, call.generation
+            own = self.parts(call.noise, np.arange(draws), (first, last), at).to(torch.float64)
+            part = torch.cat((own, -own[: count - draws]))
+            x = call.population[:, first:last].to(torch.float64)
+            inside = (x > there.lowest[first:last]) & (x < there.highest[first:last])
+            size = call.size if call.scale is None else call.size * call.scale[first:last]
+            evaluated = (x - call.mean[first:last]) / size
+            fitting = torch.where(
+                part > 0,
+                torch.minimum(part, evaluated.clamp_min(0.0)),
+                torch.maximum(part, evaluated.clamp_max(0.0)),
+            )
+            for steps, squares in ((torch.where(inside, part, fitting), left), (part, drawn)):
+                together = weights[:draws] * steps[:draws]
+                together[: count - draws] += weights[draws:] * steps[draws:]
+                squares += together.square().sum()
+                if squares is left:
+                    total[first:last] = together.sum(0)
+        whole = float(drawn)
+        return total, float(left) / whole if whole > 0 else 0.0
 
     def step_squares(self, call: RecombineCall) -> torch.Tensor:
         """See `ReducingKernel.step_squares`."""

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
 from mmes.spaces.boxes import Box
-from mmes.strategies.mmes import mirroring
+from mmes.strategies.mmes import forces, mirroring
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer
 from mmes.strategies.parts.archive import claim_row
+from mmes.strategies.parts.population import reducing
 from mmes.strategies.parts.recombination import bounded_sigma
 from mmes.strategies.parts.step_size import paired_growth, smoothed
 from mmes.strategies.shell.protocol import Setup
@@ -33,6 +34,11 @@ class Generation:
         self._kernel: Kernel = setup.kernel
         self._box, self._seed = setup.box, setup.seed
         self._mixer = StepMixer(parameters, setup.kernel, setup.seed)
+        self._noise_path = (
+            forces.NoisePath(parameters, reducing(setup.kernel), setup.seed, setup.box)
+            if parameters.two_forces
+            else None
+        )
         # The archive's table before the search moved ahead of the values.
         self._former: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
@@ -62,7 +68,7 @@ class Generation:
                 self._seed,
                 generation,
                 rows,
-                self.parameters.c_d is not None,
+                self.parameters.c_d is not None or self.parameters.two_forces,
             )
         )
 
@@ -82,6 +88,10 @@ class Generation:
         p, kernel = self.parameters, self._kernel
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
         best = values[ranking[: p.mu]]
+
+        # Beyond the paper: the path of the isotropic parts, as seen from the old mean.
+        if self._noise_path is not None:
+            self._noise_path.follow(population, ranking, state, generation)
 
         # Archive, mean and path, unless they have moved ahead of the values.
         if self._former is None:
@@ -108,15 +118,27 @@ class Generation:
             # Strength: sigma <- sigma exp((Phi(W) - 1 + alpha_z) / d_sigma).
             # N.B. with the new W, where the pseudo-code has the old one: so the published figures
             # come out.
-            growth = paired_growth(state.success, p.significance, p.damping)
+            # Beyond the paper, the path of the isotropic parts is a second force.
+            growth = (
+                paired_growth(state.success, p.significance, p.damping)
+                if self._noise_path is None
+                else forces.both(p, self._noise_path.excess(state), state.success)
+            )
             state.sigma = bounded_sigma(state.sigma * growth)
         state.previous = best
 
         # Beyond the paper: what the pairs say about the share of independent draws.
         mirroring.observe(p, state, ranking)
 
+    @property
+    def needs_all(self) -> bool:
+        """Whether an update looks at all candidates, and at the mean that they were drawn from."""
+        return self._noise_path is not None and self._noise_path.walls is not None
+
     def begin(self, population: Handle, ranking: Handle, state: State, generation: int) -> None:
         """Begin an update ahead of the values, by their ranking on a device (`Kernel.ranked`)."""
+        if self.needs_all:
+            return
         self._former = state.archive.order.copy(), state.archive.stamps.copy()
         ranks = np.arange(self.parameters.population_size)
         self._move(population, ranks, state, generation, on_device=ranking)

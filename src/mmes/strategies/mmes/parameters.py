@@ -133,6 +133,7 @@ class Parameters:
     noise: Noise
     c_d: float | None  # None: scales stay as given
     adaptive_mirroring: bool = False
+    two_forces: bool = False  # the step size of `forces`, in place of the paired test alone
 
     @cached_property
     def population_size(self) -> int:

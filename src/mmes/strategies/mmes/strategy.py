@@ -57,6 +57,7 @@ class MMESSearch(Recorded[State]):
             archive=Archive.empty(archive_size, n, kernel, options["archive_dtype"]),
             previous=np.empty(0),
             scale=scale,
+            noise_path=kernel.vector(n) if p.two_forces else None,
         )
 
     @staticmethod
@@ -72,9 +73,11 @@ class MMESSearch(Recorded[State]):
         candidates = options["population_size"] or default_population_size(n)
         population = entry_bytes * n * candidates
         vectors = 8 * n * _VECTORS
-        if options["scaling"] == "adaptive":
-            # The scale, its change, and the noise that it is learnt from.
-            vectors += 8 * n * 2 + min(4 * n * candidates, KEPT_NOISE_BYTES)
+        learnt = options["scaling"] == "adaptive", options.get("step_size") == "forces"
+        # The scale and its change; the path of the isotropic parts and its step.
+        vectors += 8 * n * 2 * sum(learnt)
+        if any(learnt):  # the noise that they are learnt from
+            vectors += min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)
         row = n * (2 if options["archive_dtype"] == "bfloat16" else 4)
         needed = population + vectors + row * wanted
@@ -113,8 +116,8 @@ class MMESSearch(Recorded[State]):
 
     @property
     def parents_suffice(self) -> bool:
-        """Whether `update` needs the parents alone: scales are learnt from all draws."""
-        return self.parameters.c_d is None
+        """Whether `update` needs the parents alone; scales are learnt from all draws."""
+        return self.parameters.c_d is None and not self._generation.needs_all
 
     def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the candidates that `update` needs, where those suffice."""

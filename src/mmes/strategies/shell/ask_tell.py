@@ -24,6 +24,7 @@ from mmes.strategies.parts.growth import grown_options
 from mmes.strategies.parts.recombination import evenly, rank
 from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
+from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.optimizer import Optimizer
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.protocol import (
@@ -81,6 +82,8 @@ class AskTell(Optimizer):
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True
+    watches_collapse: ClassVar[bool] = False
+    """Whether the shell watches how values fall with sigma, and knows a collapse from an end."""
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class AskTell(Optimizer):
             window=max(begun.setup.degrees_of_freedom, 200),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
+            collapse=Collapse(self._n, self.sigma0) if self.watches_collapse else None,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -259,17 +263,19 @@ class AskTell(Optimizer):
     def _own_reasons(self) -> Iterator[StopReason]:
         return self._rules.reasons(self.search, self.kernel, self.generation)
 
-    def grow(self, sigma: float | None = None) -> None:
+    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double population size and damping, and go on from where the search stands.
 
-        That is the remedy against noise: mean, path, directions and scales stay, and the next
-        generation is compared with no earlier one. A strategy without an option `damping` doubles
-        the population size alone.
+        That is the remedy against noise and against a collapse of the steps: mean, path,
+        directions and scales stay, and the next generation is compared with no earlier one. A
+        strategy without an option `damping` doubles the population size alone.
 
         Parameters
         ----------
         sigma : float, optional
             The mutation strength to go on with; by default it stays.
+        doublings : int
+            How often they are doubled.
 
         Raises
         ------
@@ -281,7 +287,7 @@ class AskTell(Optimizer):
         with self._access:
             if self._candidates.asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            options = grown_options(self.options, self.population_size, 1)
+            options = grown_options(self.options, self.population_size, doublings)
             # What the search holds already is handed over: it is not needed a second time.
             planned, needed = planned_search(
                 self.search_type, self.kernel, options, self._extent, self.planned_bytes
@@ -289,7 +295,7 @@ class AskTell(Optimizer):
             grown = self.search_type(self._setup, planned)
             grown.take_over(self.search)
             self.search, self.options, self.planned_bytes = grown, options | planned, needed
-            self._doublings += 1
+            self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
 
     def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
@@ -304,7 +310,12 @@ class AskTell(Optimizer):
         """Go on with this mutation strength; the tests on values begin anew."""
         self.search.sigma = checked_sigma(sigma)
         self._mean_seen = None
-        self._rules.begin_anew()
+        self._rules.begin_anew(sigma)
+
+    def answer_to_collapse(self) -> tuple[int, float] | None:
+        """See `Optimizer.answer_to_collapse`."""
+        collapse = self._rules.collapse
+        return None if collapse is None else collapse.answer(self.population_size)
 
     # State
 
@@ -432,6 +443,10 @@ class AskTell(Optimizer):
         self._forget()
         share = failures / ranked.size
         self._rules.observe(self.generation, self._best_value, (lowest, highest), share)
+        if self._rules.collapse is not None and share < 1:
+            size, damping = ranked.size, self.options["damping"]
+            median = ranked.item(ranking.item(size // 2))
+            self._rules.collapse.observe(self.generation, search.sigma, median, size, damping)
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:

@@ -225,7 +225,15 @@ class Optimizer(ABC):
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
             yield StopReason.MAX_EVALUATIONS
 
-    def grow(self, sigma: float | None = None) -> None:
+    def answer_to_collapse(self) -> tuple[int, float] | None:
+        """Return how often the population should be doubled, and sigma then, if steps collapse.
+
+        None where they do not, and for strategies that do not watch it. The answer is that of the
+        last generation; `grow` takes both.
+        """
+        return None
+
+    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double the population in place, where `grows` says that it can.
 
         Raises

@@ -12,6 +12,7 @@ from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
 
@@ -40,11 +41,20 @@ class StopRules:
         along its path before sigma grows.
     spread : float
         The largest scale of a variable at the start.
+    collapse : Collapse or None
+        Tells steps that vanish at a kink from those of a search that converged.
     """
 
     def __init__(
-        self, options: dict[str, Any], sigma0: float, window: int, farthest: float, spread: float
+        self,
+        options: dict[str, Any],
+        sigma0: float,
+        window: int,
+        farthest: float,
+        spread: float,
+        collapse: Collapse | None = None,
     ):
+        self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
         self._smallest_step = options["xtol"] * sigma0
@@ -97,7 +107,8 @@ class StopRules:
         if still is not None and still.converged:
             yield self._trusted(StopReason.CONVERGED_F)
         if look and sigma * search.spread() < self._smallest_step * self._first_spread:
-            yield self._trusted(StopReason.CONVERGED_X)
+            collapsed = self.collapse is not None and self.collapse.collapsed
+            yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -113,8 +124,10 @@ class StopRules:
         """
         return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
-    def begin_anew(self) -> None:
-        """Forget how long values have stood still: the search goes on with other steps."""
+    def begin_anew(self, sigma: float) -> None:
+        """Forget how long values have stood still: the search goes on with these steps."""
+        if self.collapse is not None:
+            self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:
             self._standstill = self._standstill.anew()
 
@@ -130,7 +143,10 @@ class StopRules:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state."""
-        return {} if self._standstill is None else self._standstill.arrays()
+        still, collapse = self._standstill, self.collapse
+        return ({} if still is None else still.arrays()) | (
+            {} if collapse is None else collapse.arrays()
+        )
 
     def restore(self, generation: int, state: dict[str, Any]) -> None:
         """Take over what `entries` and `arrays` returned."""
@@ -142,3 +158,5 @@ class StopRules:
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
             self._standstill.restore(generation, state["arrays"])
+        if self.collapse is not None:
+            self.collapse.restore(state["arrays"])
