@@ -41,6 +41,7 @@ void noise_sum(const Level& level, int threads, Array<double, 1> sum, Array<cons
 
 void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
+    require(a.population != nullptr, "there is no population");
     require(sum.shape(0) == a.n, "sum and population differ in dimension");
     double* total = sum.data();
     const auto run = level.reductions->step_squares;
