@@ -41,6 +41,16 @@ OPTIONS = (
         choices=("float32", "bfloat16"),
     ),
     Option(
+        "rows_at_once",
+        int,
+        "Candidates that are made at a time. Where that is fewer than a generation has, there is "
+        "no population: parents are made again for the update. No result depends on it; 'all' "
+        "insists on a population.",
+        default_text="all, fewer where the population does not fit into memory",
+        low=1,
+        choices=("all",),
+    ),
+    Option(
         "mixing",
         int,
         "Mixing strength: directions that one step mixes; 'm' takes as many as are stored.",

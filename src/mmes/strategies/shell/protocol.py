@@ -164,16 +164,11 @@ class HasArchive(Protocol):
 
 
 @runtime_checkable
-class SelectsParents(Protocol):
-    """A search whose update may need its parents alone."""
+class MakesParents(Protocol):
+    """A search whose update needs no population: it makes the parents again."""
 
-    @property
-    def parents_suffice(self) -> bool:
-        """Whether it does."""
-        ...
-
-    def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rows that the update needs."""
+    def update_alone(self, ranking: NDArray[np.int64], values: Vector, generation: int) -> None:
+        """Take in an evaluated generation, as `Search.update` does, to the same bits."""
         ...
 
 
