@@ -148,7 +148,7 @@ class RecombineCall(NamedTuple):
     `Kernel.ranked`).
     """
 
-    population: Handle | None
+    population: Handle
     parents: NDArray[np.int64]
     weights: Vector
     mean: Handle

@@ -79,7 +79,7 @@ class ReferenceKernel(HostVectors):
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        _recombine(call, (call.population[parent] for parent in call.parents))
+        _recombine(call, map(call.population.__getitem__, call.parents))
 
     def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
         """See `Kernel.sample_and_recombine`; one parent at a time."""
