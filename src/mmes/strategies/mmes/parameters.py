@@ -43,10 +43,9 @@ OPTIONS = (
     Option(
         "rows_at_once",
         int,
-        "Candidates that are made at a time. Where that is fewer than a generation has, there is "
-        "no population: parents are made again for the update. No result depends on it; 'all' "
-        "insists on a population.",
-        default_text="all, fewer where the population does not fit into memory",
+        "Candidates made at a time; with fewer than a generation has, there is no population, and "
+        "parents are made again. 'all' insists on one.",
+        default_text="all that fit",
         low=1,
         choices=("all",),
     ),
