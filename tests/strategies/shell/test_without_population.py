@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 N = 40
 CASES: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ def made(case: str, **options: Any) -> Any:
 
 def values_of(points: Any) -> np.ndarray:
     # Linear at first and curved later: the share of mirrored pairs changes on the way.
-    return np.abs(hosted(points).astype(float)).sum(1)
+    return np.abs(to_numpy(points).astype(float)).sum(1)
 
 
 def generation(es: Any, at_once: int) -> np.ndarray:
@@ -47,7 +47,7 @@ def generation(es: Any, at_once: int) -> np.ndarray:
         points = es.ask(rows=rows)
         assert points.shape == (len(rows), N)
         es.tell(values_of(points), index=rows)
-        seen.append(hosted(points).copy())
+        seen.append(to_numpy(points).copy())
     return np.concatenate(seen)
 
 
@@ -65,7 +65,7 @@ def walk(case: str, generations: int = 60, **options: Any) -> None:
     for _ in range(generations):
         points = one.ask()
         one.tell(values_of(points))
-        np.testing.assert_array_equal(generation(other, 3), hosted(points))
+        np.testing.assert_array_equal(generation(other, 3), to_numpy(points))
     same(one, other)
 
 
