@@ -223,7 +223,7 @@ class Replica:
         return "done", *done[:3], None, None, done[3]
 
     def _behind(self) -> tuple[Any, ...]:
-        return "behind", -1 if self.es is None else self._es.generation
+        return "behind", -1 if self.es is None else self.es.generation
 
     def _catch_up(self, run: int, first: int, told: Sequence[bytes]) -> AskTell | None:
         """Tell the optimizer the values it lacks; None if some before them are missing, too."""
