@@ -42,7 +42,7 @@ void bind_short(nb::module_& m);
 // The sum, rounded once, as Python's math.fsum has it.
 double exact_sum(const std::vector<double>& terms);
 
-// What `recombine` and `step_squares` are called with, a RecombineCall, checked.
+// What `recombine` and `step_squares` are called with, a RecombineCall, checked; the population is null without one.
 RecombineArguments recombine_arguments(const nb::tuple& record);
 
 inline void require(bool holds, const char* what) {

@@ -98,7 +98,7 @@ void step_squares(const RecombineArguments& a, double* total, std::size_t begin,
         const double factor = a.gain;
         for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
         for (std::size_t k = 0; k < a.mu; ++k) {
-            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
+            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.stride + begin;
             const double weight = a.weights[k];
             for (std::size_t i = 0; i < count; ++i) {
                 const double step = factor * (x[i] - mean[i]);

@@ -80,6 +80,7 @@ double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::t
 
 void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
+    require(a.population != nullptr, "there is no population");
     require(sum.shape(0) == a.n, "sum and population differ in dimension");
     double* total = sum.data();
     const auto run = level.reductions->step_squares;

@@ -42,7 +42,7 @@ def test_noise_sums_agree(native: NativeKernel, n: int, noise: Noise) -> None:
     found = native.noise_sum(weights, n, noise, SEED, GENERATION)
     expected = ReferenceKernel().noise_sum(weights, n, noise, SEED, GENERATION)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    z = isotropic_parts(noise, 3, n, SEED, GENERATION)[2].astype(float)
+    z = isotropic_parts(noise, np.arange(3), n, SEED, GENERATION)[2].astype(float)
     only = native.noise_sum(np.array([0.0, 0.0, 2.0]), n, noise, SEED, GENERATION)
     np.testing.assert_allclose(only, 2 * z, rtol=1e-5, atol=1e-6)
 

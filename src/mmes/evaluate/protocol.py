@@ -28,6 +28,9 @@ class Evaluator(Protocol):
     half started; otherwise they are raised wherever the evaluator is at that moment.
     """
 
+    on_demand: bool = False
+    """Whether `evaluate` takes `RowsOnDemand` in place of an array; else it is called in parts."""
+
     words: str = ""
     """What is worth saying about who evaluates, for the first line of a display."""
 

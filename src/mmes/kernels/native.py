@@ -106,6 +106,11 @@ class NativeKernel(HostVectors):
         """See `Kernel.recombine`."""
         _native.recombine(self._level, self._threads_for(call.population.size), call)
 
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """See `Kernel.sample_and_recombine`."""
+        threads = self._threads_for(step.mean.size * step.parents.size)
+        _native.sample_and_recombine(self._level, threads, sampling, step)
+
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
         threads = self._threads_for(call.scale.size * call.weights.size)

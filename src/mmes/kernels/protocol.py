@@ -105,8 +105,8 @@ class SampleCall(NamedTuple):
 
     Attributes
     ----------
-    population : handle, shape (k, n)
-        Receives the candidates.
+    population : handle, shape (k, n), or None
+        Receives the candidates; None in `Kernel.sample_and_recombine` alone.
     draws : int
         Number of independent steps h.
     mean : handle
@@ -144,7 +144,9 @@ class RecombineCall(NamedTuple):
     """The step of the mean to the weighted parents, the path with it, both in place.
 
     The path becomes decay * path + gain * (step of the mean), and is also written to
-    `archive_row` where there is one. With a `ranking` (see `Kernel.ranked`) `parents` are ranks.
+    `archive_row` where there is one. `parents` are rows of the population; candidates where there
+    is none, in `Kernel.sample_and_recombine`; ranks where there is a `ranking` (see
+    `Kernel.ranked`).
     """
 
     population: Handle
@@ -333,6 +335,15 @@ class Kernel(Protocol):
 
     def recombine(self, call: RecombineCall) -> None:
         """Move mean and path; see `RecombineCall`."""
+        ...
+
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """Move mean and path as `sample` and `recombine` would, without a population.
+
+        The parents, which are candidates of `sampling`, are made again and added up, a few
+        coordinates at a time: the same result to the bit. Both calls are about the same mean. Not
+        for a box with a treatment of its own, which looks at whole points.
+        """
         ...
 
     def adapt_scale(self, call: ScaleCall) -> None:

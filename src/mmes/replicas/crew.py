@@ -47,6 +47,8 @@ class Crew(Evaluator):
         Threads of the kernel of a replica.
     """
 
+    on_demand = True
+
     def __init__(
         self,
         engine: Engine,

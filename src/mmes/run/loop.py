@@ -25,6 +25,7 @@ from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
+from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
@@ -222,9 +223,11 @@ class Run:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
         rows, self._rows = self._begin(), None
-        points, sigma = es.ask(), es.sigma
-        values = self._evaluate(points[:rows], es.generation, self._limits.time_is_left)
-        complete = values.size == points.shape[0]
+        sigma, few = es.sigma, es.rows_at_once
+        whole = few == es.rows
+        points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
+        values = self._evaluate(points, es.generation, self._limits.time_is_left)
+        complete = values.size == es.rows
         del points  # so that its memory can be used again
         self._settled = False
         es.tell(values, None if complete else np.arange(values.size))
@@ -265,7 +268,7 @@ class Run:
         return self._rows
 
     def _evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
+        self, points: Any, generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         check = self._interrupts.check
 
@@ -451,17 +454,24 @@ class Run:
         An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
         is called `count` times then.
         """
-        kernel, box = self._state.es.kernel, self._settings.space.box
+        es, box = self._state.es, self._settings.space.box
+        kernel = es.kernel
         calls = count if self._settings.evaluation["vectorized"] else 1
-        rows = len(points) * count // calls
-        drawn = kernel.population(rows, self._state.es.dimension)
-        for row in range(rows):
-            kernel.assign(kernel.row(drawn, row), points[row % len(points)].reshape(-1))
-        if box is not None:
-            kernel.confine(drawn, drawn, Clip(*box))
-        shown = kernel.readonly_view(drawn, (rows, *points[0].shape))
-        values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
-        return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
+        total = len(points) * count // calls
+
+        def made(rows: Any) -> Any:
+            drawn = kernel.population(len(rows), es.dimension)
+            for position, row in enumerate(rows):
+                kernel.assign(kernel.row(drawn, position), points[row % len(points)].reshape(-1))
+            if box is not None:
+                kernel.confine(drawn, drawn, Clip(*box))
+            return kernel.readonly_view(drawn, (len(rows), *points[0].shape))
+
+        few = es.rows_at_once
+        whole = few == es.rows
+        every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
+        values = [self._evaluate(every, self.generations, lambda: True) for _ in range(calls)]
+        return every[: len(points)], np.concatenate(values).reshape(count, len(points))
 
     def _save_and_annotate(self, error: BaseException) -> None:
         """End early: save the state, tell what was found and how to go on."""

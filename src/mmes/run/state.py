@@ -299,7 +299,11 @@ class RunState:
         again = {name: np.array(a, np.float64).ravel() for name, a in below("again/").items()}
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
-        es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
+        search = saved["search"] | {"arrays": below("search/")}
+        if "rows_at_once" in settings.options:
+            here = {"rows_at_once": settings.options["rows_at_once"]}
+            search["options"] = search["options"] | here
+        es = settings.strategy.from_state(search, **where)
         made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -377,7 +381,14 @@ class RunState:
             history=self.history.columns(self._line() if unwritten else None),
             strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},
-            kernel=es.kernel.name,
+            kernel=_kernel_in_words(es),
             retried=total.retried,
             reevaluated=None if self.again is None else self.again.values(),
         )
+
+
+def _kernel_in_words(es: Optimizer) -> str:
+    """Return the kernel, and whether it worked without a population."""
+    if es.rows_at_once == es.rows:
+        return es.kernel.name
+    return f"{es.kernel.name}, without a population: {es.rows_at_once} candidates at a time"

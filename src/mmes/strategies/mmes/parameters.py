@@ -41,6 +41,15 @@ OPTIONS = (
         choices=("float32", "bfloat16"),
     ),
     Option(
+        "rows_at_once",
+        int,
+        "Candidates made at a time; with fewer than a generation has, there is no population, and "
+        "parents are made again. 'all' insists on one.",
+        default_text="all that fit",
+        low=1,
+        choices=("all",),
+    ),
+    Option(
         "mixing",
         int,
         "Mixing strength: directions that one step mixes; 'm' takes as many as are stored.",

@@ -16,7 +16,7 @@ from mmes.base.reasons import StopReason
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.kernels import Handle, Kernel
 from mmes.kernels.devices import started_from
-from mmes.spaces.boxes import Box, Clip
+from mmes.spaces.boxes import Box, BoxCode, Clip
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
@@ -30,8 +30,8 @@ from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.protocol import (
     GivesUp,
     HasArchive,
+    MakesParents,
     Search,
-    SelectsParents,
     UpdatesAhead,
     Vector,
 )
@@ -129,8 +129,9 @@ class AskTell(Optimizer):
         self.options, self.kernel = begun.options, kernel
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self.box, self.planned_bytes, self._setup = begun.box, begun.planned_bytes, begun.setup
-        self.search = self.search_type(begun.setup, begun.own_options)
+        self.box, self._setup = begun.box, begun.setup
+        self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
+        self.search = self.search_type(begun.setup, begun.plan.options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
@@ -186,15 +187,20 @@ class AskTell(Optimizer):
         return self.population_size + self._extra_rows()
 
     @property
-    def parents_suffice(self) -> bool:
-        """Whether an update needs no candidates of this generation but those that it selects."""
+    def needs_population(self) -> bool:
+        """Whether an update needs all candidates; otherwise it makes the parents again."""
+        box = self._setup.box
         return (
-            isinstance(self.search, SelectsParents)
-            and self.search.parents_suffice
-            and self.manifold is None
-            and self._candidates.mapping is None
-            and not self._extra_rows()
+            not isinstance(self.search, MakesParents)
+            or self.search.needs_population
+            or self.manifold is not None
+            or (box is not None and box.code is BoxCode.OWN)
         )
+
+    @property
+    def rows_at_once(self) -> int:
+        """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
+        return self.rows if self._rows_at_once is None else min(self._rows_at_once, self.rows)
 
     @property
     def mean(self) -> Vector:
@@ -230,24 +236,27 @@ class AskTell(Optimizer):
         return self._readonly_view(candidates.evaluated)
 
     def _some_points(self, rows: NDArray[np.intp]) -> Vector:
-        candidates = self._candidates
-        if candidates.evaluated is None and candidates.mapping is None and not self._extra_rows():
-            whole = self.parents_suffice
-            return self._readonly_view(candidates.chosen(self.search, self.generation, rows, whole))
-        if candidates.evaluated is None:
+        if self._candidates.evaluated is None and self.manifold is not None:
             self._draw()
-        return self._readonly_view(self.kernel.gathered(candidates.evaluated, rows))
+        return self._readonly_view(self._some(rows))
 
-    def _evaluated(self) -> Handle | None:
-        return self._candidates.evaluated
+    def _some(self, rows: NDArray[np.intp]) -> Handle:
+        rows = rows - self._extra_rows()
+        first = self._first() if (rows < 0).any() else None
+        return self._candidates.some(self.search, self.generation, rows, first)
+
+    def _candidate(self, row: int) -> Handle:
+        return self.kernel.copy(self.kernel.row(self._some(np.array([row])), 0))
 
     def _draw(self) -> None:
-        first, search = None, self.search
-        if self._extra_rows():
-            # Points that the search keeps apart from the box need no walls.
-            walls = self._walls() if self._candidates.mapping is None else None
-            first = as_candidate(self.kernel, search.mean, self._n, walls)
-        self._candidates.make_all(search, self.generation, first)
+        first = self._first() if self._extra_rows() else None
+        self._candidates.make_all(self.search, self.generation, first)
+
+    def _first(self) -> Handle:
+        """Return the start point as a candidate."""
+        # Points that the search keeps apart from the box need no walls.
+        walls = self._walls() if self._candidates.mapping is None else None
+        return as_candidate(self.kernel, self.search.mean, self._n, walls)
 
     def _fetched(self, values: Any, whole: bool) -> Any:
         """Return values of a device; the search begins its update while they are on their way."""
@@ -289,12 +298,13 @@ class AskTell(Optimizer):
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
             options = grown_options(self.options, self.population_size, doublings)
             # What the search holds already is handed over: it is not needed a second time.
-            planned, needed = planned_search(
+            plan = planned_search(
                 self.search_type, self.kernel, options, self._extent, self.planned_bytes
             )
-            grown = self.search_type(self._setup, planned)
+            grown = self.search_type(self._setup, plan.options)
             grown.take_over(self.search)
-            self.search, self.options, self.planned_bytes = grown, options | planned, needed
+            self.search, self.options = grown, options | plan.options
+            self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
             self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
 
@@ -303,8 +313,13 @@ class AskTell(Optimizer):
         own = {option.name: asked[option.name] for option in self.search_type.options}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
-            planned, _ = self.search_type.planned(self._n, own, usable)
-        return {name: value for name, value in planned.items() if value != own[name]}
+            # Who has no memory for a population elsewhere does without, where that is possible.
+            few = {} if self.needs_population else {"rows_at_once": 1}
+            try:
+                planned, _ = self.search_type.planned(self._n, own, usable)
+            except MemoryError:
+                planned, _ = self.search_type.planned(self._n, own | few, usable)
+        return {n: value for n, value in planned.items() if n not in few and value != own[n]}
 
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
@@ -388,21 +403,13 @@ class AskTell(Optimizer):
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self.search.needs_start_value)
 
-    def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Make what the update needs where some were asked for; return where it lies."""
-        if self._candidates.evaluated is not None:
-            return None
-        if not self.parents_suffice:
-            self._draw()
-            return None
-        return self._candidates.make_parents(self.search, self.generation, ranking)
-
     def _complete(self, values: Vector) -> None:
-        kernel, search = self.kernel, self.search
+        search = self.search
         extra = values.size - search.population_size
         ranked = values
         ranking = rank(values[extra:] if extra else values)
-        positions = self._parents_alone(ranking)
+        if self._candidates.evaluated is None and self.needs_population:
+            self._draw()
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         best = ranking.item(0)
         lowest, highest = values.item(best), values.item(ranking.item(-1))
@@ -417,13 +424,13 @@ class AskTell(Optimizer):
             highest = float(ranked[ranked != np.inf].max(initial=-np.inf))
         if lowest < self._best_value:
             self._best_value = lowest
-            place = best if positions is None else int(positions[best])
-            self._best_x = kernel.copy(kernel.row(self._candidates.evaluated, place))
+            self._best_x = self._candidate(best)
         points = self._candidates.points
         if extra:
             if ranked.item(0) != math.inf:
                 search.start(ranked.item(0))
-            ranked, points = ranked[extra:], kernel.part(points, extra)
+            ranked = ranked[extra:]
+            points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
         # Without information the state stays: the next generation is another draw.
@@ -431,9 +438,11 @@ class AskTell(Optimizer):
             search.give_up()
         if not failed:
             sigma = search.sigma
-            where: tuple[NDArray[np.int64], ...] = () if positions is None else (positions,)
             compared = evenly(ranked, ranking, failures) if failures else ranked
-            search.update(points, ranking, compared, self.generation, *where)
+            if points is not None:
+                search.update(points, ranking, compared, self.generation)
+            elif isinstance(search, MakesParents):
+                search.update_alone(ranking, compared, self.generation)
             if _ties_decide(ranked, ranking, failures):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
