@@ -288,7 +288,7 @@ def _grown(
     given = {name: value for name, value in options.items() if name not in others}
     name = options["strategy"]
     if name == "auto":
-        name = "adaptive" if kind.n > 100 else "active-cma"
+        name = "adaptive" if kind.n > 100 or "device" in options else "active-cma"
     es = get_strategy(name)(**given)
     limits = {"target": options.get("target"), "max_evaluations": options["max_evaluations"]}
     for generation in range(14):
