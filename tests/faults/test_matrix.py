@@ -44,7 +44,7 @@ def kinds_of(chosen, thin):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=named)
-def test_pairs_of_features_keep_the_laws(pair, tmp_path):
+def test_row43_pairs_of_features_keep_the_laws(pair, tmp_path):
     found = [check(kind, pair, 1, tmp_path / kind.name) for kind in kinds_of(pair, thin=True)]
     assert not "\n".join(filter(None, found))
 
@@ -52,14 +52,14 @@ def test_pairs_of_features_keep_the_laws(pair, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("pair", PAIRS, ids=named)
-def test_pairs_of_features_keep_the_laws_everywhere(pair, seed, tmp_path):
+def test_row43_pairs_of_features_keep_the_laws_everywhere(pair, seed, tmp_path):
     found = [check(kind, pair, seed, tmp_path / kind.name) for kind in kinds_of(pair, thin=False)]
     assert not "\n".join(filter(None, found))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
-def test_triples_of_features_keep_the_laws(part, tmp_path):
+def test_row43_triples_of_features_keep_the_laws(part, tmp_path):
     found = []
     for number, (kind, chosen) in enumerate(combinations(3)):
         if number % 20 == part and not any(feature.costly for feature in chosen):
@@ -84,7 +84,7 @@ def changed(trial, **changes):
     return replace(trial, result=SimpleNamespace(**fields | changes))
 
 
-def test_a_good_run_breaks_no_law(tmp_path):
+def test_row43_a_good_run_breaks_no_law(tmp_path):
     assert broken_laws(good(tmp_path)) == []
 
 
@@ -93,7 +93,7 @@ def laws(trial):
 
 
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
-def test_every_law_finds_what_is_wrong(tmp_path):
+def test_row43_every_law_finds_what_is_wrong(tmp_path):
     trial = good(tmp_path, (Fails(),))
     other = np.full(4, 0.2)
     wrong = {
@@ -111,7 +111,7 @@ def test_every_law_finds_what_is_wrong(tmp_path):
         assert law in laws(bad), law
 
 
-def test_laws_that_depend_on_the_run(tmp_path):
+def test_row43_laws_that_depend_on_the_run(tmp_path):
     trial = good(tmp_path)
     seen = trial.seen
     assert "evaluations_are_counted" in laws(changed(trial, nfev=trial.result.nfev + 1))
