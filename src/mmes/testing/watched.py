@@ -11,7 +11,7 @@ import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,15 @@ CENTRE = 0.25
 _RECORD = struct.Struct("<d??6x")
 
 
-class Layer(Protocol):
+class Layer:
     """Something that happens to a value."""
 
-    noisy: bool
+    noisy: ClassVar[bool] = False
+    """Whether one point has several values."""
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return what becomes of the value; may raise."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} must define value")
 
 
 class Broken(Exception):
@@ -46,11 +47,10 @@ def share_of(x: Vector, salt: bytes) -> float:
 
 
 @dataclass(frozen=True)
-class Fails:
+class Fails(Layer):
     """Gives NaN at a share of the points."""
 
     share: float = 0.05
-    noisy: bool = False
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return the value, or NaN."""
@@ -58,11 +58,10 @@ class Fails:
 
 
 @dataclass(frozen=True)
-class Raises:
+class Raises(Layer):
     """Raises ArithmeticError at a share of the points."""
 
     share: float = 0.05
-    noisy: bool = False
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return the value, or raise."""
@@ -72,11 +71,10 @@ class Raises:
 
 
 @dataclass(frozen=True)
-class Forbidden:
+class Forbidden(Layer):
     """Gives inf where the second variable is large."""
 
     above: float = 1.4
-    noisy: bool = False
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return the value, or inf."""
@@ -84,11 +82,10 @@ class Forbidden:
 
 
 @dataclass(frozen=True)
-class Ties:
+class Ties(Layer):
     """Rounds values down to steps, so that many are equal."""
 
     step: float = 0.5
-    noisy: bool = False
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return the value, rounded."""
@@ -96,11 +93,11 @@ class Ties:
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Layer):
     """Adds noise that depends on the number of the call."""
 
     strength: float = 0.3
-    noisy: bool = True
+    noisy: ClassVar[bool] = True
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return a noisy value."""
@@ -109,11 +106,10 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Breaks:
+class Breaks(Layer):
     """Raises `Broken` from a call on."""
 
     at: int
-    noisy: bool = False
 
     def value(self, x: Vector, value: float, call: int) -> float:
         """Return the value, or raise."""
