@@ -167,15 +167,6 @@ struct BoxArrays {
     }
 };
 
-// Checks memory for the noise of some draws.
-KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
-    if (!kept) return {};
-    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
-                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
-            "kept noise must have one line per draw, with room for whole blocks of coordinates");
-    return {kept->data(), kept->shape(1)};
-}
-
 // A SampleCall, checked; its arrays live as long as this. Row k of a population is to hold candidate wanted[k], or
 // candidate k.
 struct Sampling {

@@ -119,7 +119,7 @@ class ReferenceKernel(HostVectors):
         n, draws = call.mean.size, call.draws
         size = call.size if call.scale is None else call.size * call.scale
         total, left, drawn = np.zeros(n), np.zeros(n), np.zeros(n)
-        parts = isotropic_parts(call.noise, draws, n, call.seed, call.generation)
+        parts = isotropic_parts(call.noise, np.arange(draws), n, call.seed, call.generation)
         for i, z in enumerate(parts.astype(np.float64)):
             together, free = np.zeros(n), np.zeros(n)
             for candidate, part in ((i, z), (draws + i, -z)):

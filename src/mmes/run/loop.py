@@ -28,7 +28,8 @@ from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
-from mmes.run.interrupts import Interrupts
+from mmes.run.evaluation import Evaluation
+from mmes.base.interrupts import Interrupts
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Reevaluation, Verdict, comparable
 from mmes.run.progress import Observers, Progress
@@ -38,7 +39,6 @@ from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
-from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import Optimizer
 
@@ -98,9 +98,8 @@ class Run:
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
-        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
-        held = self._evaluator.polls
-        self._at_work = self._interrupts.guarded() if held else self._interrupts.interruptible()
+        vectorized = settings.evaluation["vectorized"]
+        self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized)
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
@@ -226,7 +225,7 @@ class Run:
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
-        values = self._evaluate(points, es.generation, self._limits.time_is_left)
+        values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
         complete = values.size == es.rows
         del points  # so that its memory can be used again
         self._settled = False
@@ -241,8 +240,7 @@ class Run:
             state.record()
         self._settled = True
         if complete:
-            with self._at_work:
-                self._evaluator.told(values)
+            self._evaluation.told(values)
         self._warn_of_failures(values)
         if self._limits.target_reached():
             return StopReason.TARGET_REACHED
@@ -263,24 +261,11 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._limits.evaluations_left()))
-            with self._at_work:
-                self._evaluator.begin(es.generation, self._rows)
+            self._evaluation.begin(es.generation, self._rows)
         return self._rows
 
-    def _evaluate(
-        self, points: Any, generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        check = self._interrupts.check
-
-        def going() -> bool:
-            check()
-            return keep_going()
-
-        with self._at_work:
-            return self._evaluator.evaluate(points, generation, going)
-
     def _follow(self) -> None:
-        with self._at_work:
+        with self._evaluation.guard:
             es = self._state.es
             if not self.generations and not self._state.start:
                 room = self._evaluator.memory_limit()
@@ -449,29 +434,9 @@ class Run:
             self._saver.save(self.generations, self._state_to_save)
 
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
-        """Return the points as they are evaluated, and `count` values of each, a column per point.
-
-        An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
-        is called `count` times then.
-        """
+        """Return the points as evaluated, and `count` values of each; see `Evaluation.repeated`."""
         es, box = self._state.es, self._settings.space.box
-        kernel = es.kernel
-        calls = count if self._settings.evaluation["vectorized"] else 1
-        total = len(points) * count // calls
-
-        def made(rows: Any) -> Any:
-            drawn = kernel.population(len(rows), es.dimension)
-            for position, row in enumerate(rows):
-                kernel.assign(kernel.row(drawn, position), points[row % len(points)].reshape(-1))
-            if box is not None:
-                kernel.confine(drawn, drawn, Clip(*box))
-            return kernel.readonly_view(drawn, (len(rows), *points[0].shape))
-
-        few = es.rows_at_once
-        whole = few == es.rows
-        every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
-        values = [self._evaluate(every, self.generations, lambda: True) for _ in range(calls)]
-        return every[: len(points)], np.concatenate(values).reshape(count, len(points))
+        return self._evaluation.repeated(es, box, self.generations, points, count)
 
     def _save_and_annotate(self, error: BaseException) -> None:
         """End early: save the state, tell what was found and how to go on."""

@@ -97,8 +97,10 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         own = saved["options"] | limits | {"threads": None, "resume": "never"}
         if "kernel" not in given:
             given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
-        place = {"kernel": given["kernel"], "device": given.get("device", own.get("device"))}
-        own = Place.apply(own, place)
+        # Not every strategy knows devices.
+        own = Place.apply(
+            own, {name: given[name] for name in ("kernel", "device") if name in given}
+        )
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         if own.get("device") is not None:
             check_device_name(own["device"])  # before torch is loaded, which takes 300 MB

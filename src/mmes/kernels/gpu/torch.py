@@ -250,7 +250,7 @@ class TorchKernel:
         n, draws, there = call.mean.shape[0], call.draws, self.device_box(call.box)
         total = torch.empty(n, dtype=torch.float64, device=self.place)
         left, drawn = torch.zeros((2, 1), dtype=torch.float64, device=self.place)
-        weights, count = self._tensor(call.weights)[:, None], call.weights.size
+        weights, count = self.tensor(call.weights)[:, None], call.weights.size
         for first, last in _tiles(n, count):
             at = call.seed, call.generation
             own = self.parts(call.noise, np.arange(draws), (first, last), at).to(torch.float64)

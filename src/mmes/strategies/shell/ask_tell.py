@@ -110,6 +110,9 @@ class AskTell(Optimizer):
     @classmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
         """Return an optimizer in a space that was checked."""
+        if cls.__init__ is not AskTell.__init__:  # the author's own has the last word on options
+            where = {"bounds": space.box, "scale": space.scale, "manifold": space.manifold}
+            return cls(space.x0, space.sigma0, **where, **options)  # type: ignore[arg-type]
         chosen = validated(cls.option_table(), options, cls.__name__)
         made = cls.__new__(cls)
         made._begin(space, chosen, opened_kernel(cls, space.manifold, chosen))
