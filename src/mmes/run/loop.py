@@ -359,7 +359,7 @@ class Run:
         """Grow where sigma collapses, as at a kink, instead of coming to an end there."""
         state = self._state
         ends_it = reason is not None and reason not in RESTARTABLE
-        if ends_it or self._options["noise"] == "no" or state.partial:
+        if ends_it or self._options["noise"] == "no" or state.partial.evaluations:
             return reason
         answer = state.es.answer_to_collapse()
         if answer is None:
