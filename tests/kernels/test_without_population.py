@@ -48,7 +48,7 @@ def hosts() -> list[Any]:
 
 def boxes(n: int) -> list[Box | None]:
     """Return the boxes of which a search knows."""
-    inner = [kind for kind in BOXES.values() if not kind.apart]
+    inner = [kind for kind in BOXES.values() if not kind.maps_points]
     start = Start(np.full(n, 0.2), 0.1)
     return [None, *(kind.around(np.full(n, -0.4), np.full(n, 0.9), start) for kind in inner)]
 
