@@ -19,9 +19,9 @@ CASES: dict[str, dict[str, Any]] = {
     "adaptive": {"strategy": mmes.AdaptiveMMES},
     "adaptive, pairs": {"strategy": mmes.AdaptiveMMES, "mirroring": "fixed"},
     "not mirrored": {"mirrored": False},
-    "smooth box": {"strategy": mmes.AdaptiveMMES, "bounds": (-1.0, 3.1)},
-    "clipped": {"strategy": mmes.AdaptiveMMES, "bounds": (-1.0, 3.1), "bounds_handling": "clip"},
-    "reflected": {"bounds": (-1.0, 3.1), "bounds_handling": "reflect"},
+    "smooth box": {"strategy": mmes.AdaptiveMMES, "bounds": (-1.0, 30.1)},
+    "clipped": {"strategy": mmes.AdaptiveMMES, "bounds": (-1.0, 30.1), "bounds_handling": "clip"},
+    "reflected": {"bounds": (-1.0, 30.1), "bounds_handling": "reflect"},
     "scales": {"scale": np.linspace(0.5, 2, N), "isotropic": "student"},
     "exact": {"sampling": "exact", "archive_size": 5},
     "all directions": {"mixing": "m", "archive_size": 9},
@@ -31,7 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
 def made(case: str, **options: Any) -> Any:
     given = {"strategy": mmes.MMES, "seed": 7} | CASES[case] | options
     kind = given.pop("strategy")
-    return kind(np.full(N, 3.0), 0.3, **given)
+    return kind(np.full(N, 30.0), 0.3, **given)
 
 
 def values_of(points: Any) -> np.ndarray:
