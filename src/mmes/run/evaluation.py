@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.interrupts import Interrupts
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.rows import RowsOnDemand
-from mmes.base.interrupts import Interrupts
 from mmes.spaces.boxes import Clip
 from mmes.strategies import Optimizer
 

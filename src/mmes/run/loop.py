@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
 from mmes.errors import (
     CheckpointError,
@@ -29,7 +30,6 @@ from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
-from mmes.base.interrupts import Interrupts
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Reevaluation, Verdict, comparable
 from mmes.run.progress import Observers, Progress
