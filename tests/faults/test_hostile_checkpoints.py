@@ -401,3 +401,22 @@ def test_row14_counts_that_do_not_add_up_are_refused(saved):
     rewrite(saved, state, {n: np.array(a) for n, a in arrays.items()})
     with pytest.raises(mmes.CheckpointCorrupt, match="add up to"):
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -1.0, np.inf])
+@pytest.mark.parametrize("name", ["collapse_notes", "collapse_verdict", "collapse_medians"])
+def test_row14_what_is_known_of_a_collapse_is_checked(tmp_path, name, wrong):
+    """Failed before: a negative mutation strength was taken, to go back to later."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "strategy": "adaptive", "checkpoint": path, "max_evaluations": 900}
+    mmes.minimize(hostile.sphere, *START, **options)
+    state, arrays = checkpoint.read(path)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    changed = arrays[f"search/{name}"]
+    assert changed.size
+    changed.reshape(-1)[min(1, changed.size - 1) if name == "collapse_notes" else 0] = wrong
+    rewrite(path, state, arrays)
+    if wrong == -1.0 and name == "collapse_medians":
+        return  # a value of an objective may be that
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(path, hostile.sphere, max_evaluations=1000)

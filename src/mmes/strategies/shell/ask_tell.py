@@ -439,9 +439,9 @@ class AskTell(Optimizer):
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
+        compared = evenly(ranked, ranking, failures) if failures and not failed else ranked
         if not failed:
             sigma = search.sigma
-            compared = evenly(ranked, ranking, failures) if failures else ranked
             if points is not None:
                 search.update(points, ranking, compared, self.generation)
             elif isinstance(search, MakesParents):
@@ -455,9 +455,9 @@ class AskTell(Optimizer):
         self._forget()
         share = failures / ranked.size
         self._rules.observe(self.generation, self._best_value, (lowest, highest), share)
-        if self._rules.collapse is not None and share < 1:
+        if self._rules.collapse is not None and not failed:
             size, damping = ranked.size, self.options["damping"]
-            median = ranked.item(ranking.item(size // 2))
+            median = compared.item(ranking.item(size // 2))
             self._rules.collapse.observe(self.generation, search.sigma, median, size, damping)
 
 

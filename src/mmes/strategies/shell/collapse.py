@@ -83,7 +83,8 @@ class Collapse:
         if len(self._medians) > 2 * window:
             del self._medians[:-window]
         if sigma * _FALL <= self._reference:
-            value = math.fsum(self._medians[-window:]) / len(self._medians[-window:])
+            recent = self._medians[-window:]
+            value = math.fsum(one / len(recent) for one in recent)  # the sum may be too large
             self._notes.append(Note(generation, sigma, value))
             self._reference = sigma
             self._judge(self._n * damping / size)
@@ -137,6 +138,11 @@ class Collapse:
         """Take over the state that `arrays` returned; older ones have none."""
         if "collapse_verdict" not in arrays:
             return
+        notes, verdict = arrays["collapse_notes"], arrays["collapse_verdict"]
+        if not all(np.isfinite(a).all() for a in (notes, verdict, arrays["collapse_medians"])):
+            raise ValueError("what is known of a collapse must be finite")
+        if not (notes[:, 1] > 0).all() or not verdict[0] > 0:
+            raise ValueError("the mutation strengths before a collapse must be > 0")
         self._notes.extend(Note(int(g), float(s), float(v)) for g, s, v in arrays["collapse_notes"])
         self._medians = array("d", map(float, arrays["collapse_medians"]))
         self._reference, self._ratio, kinked, too_fast = map(float, arrays["collapse_verdict"])
