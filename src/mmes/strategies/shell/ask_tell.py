@@ -21,7 +21,7 @@ from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
 from mmes.strategies.parts.growth import grown_options
-from mmes.strategies.parts.recombination import evenly, rank
+from mmes.strategies.parts.recombination import evenly, rank, sidelined
 from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.collapse import Collapse
@@ -439,7 +439,10 @@ class AskTell(Optimizer):
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
-        compared = evenly(ranked, ranking, failures) if failures and not failed else ranked
+        compared = ranked
+        if failures and not failed:
+            compared = evenly(ranked, ranking, failures)
+            ranking, compared = sidelined(ranking, compared, failures)
         if not failed:
             sigma = search.sigma
             if points is not None:
