@@ -79,7 +79,7 @@ def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2"]) == 0
     text = capsys.readouterr().out
-    assert "4 runs made" in text
+    assert "4 runs finished" in text
     assert "Expected running time" in text
     assert (out / "report.html").is_file()
     assert (out / "tables" / "evaluations.tex").is_file()
@@ -87,11 +87,11 @@ def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     assert len(Store(out / "runs").rows()) == 4
     monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
     assert main(["bench", str(plan), "--out", str(out), "--workers", "1", "--no-report"]) == 0
-    assert "0 runs made, 4 were there" in capsys.readouterr().out
+    assert "0 runs finished, 4 already stored" in capsys.readouterr().out
     # An edited function is another function.
     (tmp_path / "mine.py").write_text("def cost(x):\n    return float((x * x).sum())\n")
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2", "--no-report"]) == 0
-    assert "4 runs made;" in capsys.readouterr().out
+    assert "4 runs finished;" in capsys.readouterr().out
 
 
 def test_parts_of_several_machines_make_one_whole(tmp_path, monkeypatch):

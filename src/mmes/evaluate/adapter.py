@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.rows import parts
-from mmes.evaluate.values import as_values
+from mmes.evaluate.values import RETURNED, as_values
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -88,7 +88,7 @@ class EvaluatorAdapter(Evaluator):
                 raise ValueError(
                     f"the evaluator must return {rows} values for {rows} points, not {count}"
                 )
-            return as_values(answer, count, " of the evaluator")
+            return as_values(answer, count, RETURNED.format("the evaluator"))
         except (TypeError, ValueError) as error:
             mark(error, None, generation)
             raise

@@ -34,7 +34,7 @@ SHARED_OPTIONS = (
     Option(
         "stagnation_window",
         int,
-        "Evaluations over which the best value must improve; 'off' never stops for stagnation.",
+        "Number of evaluations within which the best value must improve; 'off' disables this test.",
         default_text="1000 n, at least 200000",
         low=1,
         choices=("off",),
@@ -51,9 +51,7 @@ class HasSimd(Protocol):
 
 def population_option(default: int, low: int) -> Option:
     """Return the option of the population size."""
-    return Option(
-        "population_size", int, "Members of the population.", default=default, symbol="NP", low=low
-    )
+    return Option("population_size", int, "Population size.", default=default, symbol="NP", low=low)
 
 
 class Competitor(Optimizer):
