@@ -27,8 +27,8 @@ COMMON_OPTIONS = (
     Option(
         "bounds_handling",
         str,
-        "How candidates are kept within the bounds: 'smooth' maps them by a smooth function, 'clip' "
-        "moves them to the bound, 'reflect' mirrors them at it.",
+        "How candidates are kept within the bounds: 'smooth' maps them by a smooth function, "
+        "'clip' moves them to the bound, 'reflect' mirrors them at it.",
         default="smooth",
         choices=BOXES,
     ),
@@ -96,7 +96,7 @@ COMMON_OPTIONS = (
         "threads",
         int,
         "Number of threads of the native kernel. It does not affect the result.",
-        default_text="MMES_THREADS from the environment, else 1, or all cores if n is large",
+        default_text="MMES_THREADS if it is set; else 1, or all cores for large generations",
         low=1,
         high=4096,
     ),
@@ -104,7 +104,7 @@ COMMON_OPTIONS = (
         "device",
         str,
         "Device that holds the state and makes the candidates, as torch names it: 'cuda', "
-        "'cuda:1', 'cpu'. Candidates are then tensors on it; without a device they are numpy arrays.",
+        "'cuda:1', 'cpu'. Candidates are then tensors on it; otherwise they are numpy arrays.",
         default_text="the device of x0 if that is a tensor, otherwise none",
     ),
     Option(
