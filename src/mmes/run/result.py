@@ -44,7 +44,7 @@ class Result:
     fun_std : float or None
         The standard error of `fun` if it is an average, otherwise None.
     best_seen : float
-        The best single value observed; for a noisy objective it is lower than `fun` by chance.
+        The best single value observed; for a noisy objective usually a lucky one, below `fun`.
     mean : ndarray
         The final centre of the search.
     sigma : float
