@@ -180,9 +180,9 @@ def test_the_command_goes_on_and_takes_others_in(tmp_path, capsys, monkeypatch):
     given = ["compete", "lsgo2010", "--function", "f1", "--budget", "200", "--checkpoints", "1e2",
              "--out", str(tmp_path), "--workers", "1", "--no-report"]  # fmt: skip
     assert main([*given, "--seeds", "1"]) == 0
-    assert "1 run made" in capsys.readouterr().out
+    assert "1 run finished" in capsys.readouterr().out
     assert main([*given, "--seeds", "1-2", "--part", "2/2"]) == 0
-    assert "1 run made;" in capsys.readouterr().out
+    assert "1 run finished;" in capsys.readouterr().out
     assert main([*given, "--seeds", "2", "--strategy", "mmes,mixing=2"]) == 0
     text = capsys.readouterr().out
     assert "2 runs finished" in text
