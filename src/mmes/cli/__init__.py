@@ -28,7 +28,7 @@ Commands:
   resume      continue a run from its checkpoint
   problems    list the built-in problems
   doctor      check the installation and estimate the memory a run needs
-  bench       compare strategies on your problem (needs mmes[bench])
+  bench       compare strategies on a problem   (needs mmes[bench])
   compete     compare strategies on a suite     (needs mmes[bench])
   reproduce   reproduce the paper's tables      (needs mmes[bench])
   report      write an HTML report              (needs mmes[report])

@@ -116,7 +116,7 @@ class Competitor(Optimizer):
 
     def _begin(self, space: Space, options: dict[str, Any]) -> None:
         if space.x0 is None or space.box is None:
-            raise ValueError("x0 is needed: an optimizer begins at a point")
+            raise ValueError("x0 is needed: an optimizer starts at a point")
         self.planned_bytes = self._planned(space.n, options)
         self.options = options
         if options["seed"] is None:
