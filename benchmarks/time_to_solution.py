@@ -8,7 +8,7 @@ Start uniform in [-5, 5]^n, sigma0 = 3, every package with its defaults, its own
 thread (`timed_solvers.py` says how each is called). The seconds are processor time without the
 objective's. This library runs first; the others get ten times its time on that row (--patience), at
 least 20 seconds, so that "> 20" says who did not arrive. A package that is not installed is left
-out. Each run is a process of its own: one that hangs is killed and counted as not arrived. The
+out. Each run is a process of its own: one that hangs is ended and counted as not arrived. The
 single runs are in benchmarks/data/time_to_solution.json; started again, the program makes the
 missing ones only. --again repeats those of this library, after a change to it.
 """
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from timed_solvers import SOLVERS
+from timed_solvers import SOLVERS, whole_limit
 
 DATA = Path(__file__).parent / "data" / "time_to_solution.json"
 CHILD = Path(__file__).parent / "timed_solvers.py"
@@ -82,7 +82,7 @@ def made_by_child(solver: str, place: Place, seed: int, limit: float) -> Run | N
     problem, n = place
     task: Run = {"solver": solver, "problem": problem, "n": n, "seed": seed, "limit": limit}
     command = [sys.executable, str(CHILD), json.dumps(task)]
-    wall = 4 * limit + 120  # other work on the machine, and the objective's own time
+    wall = 20 * whole_limit(limit) + 600  # for what sleeps; what computes is ended by its own clock
     nothing = {"reached": False, "seconds": limit, "evaluations": 0, "best": None}
     try:
         done = subprocess.run(

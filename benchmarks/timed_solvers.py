@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import sys
 import time
 import warnings
@@ -29,6 +30,11 @@ TARGET = 1e-8
 SIGMA0 = 3.0
 LOW, HIGH = -5.0, 5.0
 FOREVER = 10**12
+
+
+def whole_limit(limit: float) -> float:
+    """Return the seconds of solver and objective together, where the solver may take `limit`."""
+    return 5.0 * limit
 
 
 class Ended(BaseException):
@@ -67,6 +73,11 @@ class Task:
         return self.rng.uniform(LOW, HIGH, self.n)
 
     @property
+    def whole_limit(self) -> float:
+        """Seconds of solver and objective together after which the run ends."""
+        return whole_limit(self.limit)
+
+    @property
     def seconds(self) -> float:
         """Processor time of the solver so far."""
         return time.process_time() - self.began - self.inside
@@ -79,7 +90,8 @@ class Task:
         self.best = min(self.best, float(values.min()))
         left = time.process_time()
         self.inside += left - entered
-        if self.best <= self.target or left - self.began - self.inside > self.limit:
+        spent = left - self.began
+        if self.best <= self.target or spent - self.inside > self.limit or spent > self.whole_limit:
             raise Ended
         return values
 
@@ -236,8 +248,12 @@ def carried_out(run: Callable[[Task], None], task: Task) -> tuple[Task, str]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # the peers' own
+    asked = json.loads(sys.argv[1])
+    # A solver that hangs without evaluating is ended by the system.
+    cap = int(whole_limit(asked["limit"])) + 60
+    resource.setrlimit(resource.RLIMIT_CPU, (cap, cap))
     try:
-        found = timed(**json.loads(sys.argv[1]))
+        found = timed(**asked)
     except ImportError as missing:
         found = {"missing": str(missing.name)}
     print(json.dumps(found))

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from marked import grid, write_or_check
+
 from mmes.lab.experiments.analysis.standings import standings, value_after
 from mmes.lab.experiments.analysis.tables import Table, number
 from mmes.lab.experiments.competition import finished_runs
@@ -35,12 +37,6 @@ SHADE_ILS_MEANS = {
     "f6": 1.02e6, "f7": 74.0, "f8": 3.2e11, "f9": 1.64e8, "f10": 9.18e7,
     "f11": 5.1e5, "f12": 62.0, "f13": 1.0e5, "f14": 5.8e6, "f15": 6.3e5,
 }  # fmt: skip
-
-
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; all columns but the first are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def by_function(runs: Runs) -> dict[str, dict[str, list[Trial]]]:
@@ -146,26 +142,10 @@ def body(markdown: str) -> str:
     return markdown.split("\n", 2)[2].strip()
 
 
-def renewed(page: str) -> str:
-    """Return the page with every table between its marks renewed."""
-    for suite in ("lsgo2013", "lsgo2010"):
-        for name, table in tables_of(suite).items():
-            mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-            if mark not in page:
-                continue
-            before, _, rest = page.partition(mark)
-            page = f"{before}{mark}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
-    return page
-
-
-def main(arguments: list[str]) -> int:
-    """Renew the page, or check it."""
-    page = PAGE.read_text(encoding="utf-8")
-    if "--check" in arguments:
-        return int(page != renewed(page))
-    PAGE.write_text(renewed(page), encoding="utf-8")
-    return 0
+def texts() -> dict[str, str]:
+    """Return every table of the page by its mark."""
+    return tables_of("lsgo2013") | tables_of("lsgo2010")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check(PAGE, texts))
