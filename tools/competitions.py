@@ -39,6 +39,29 @@ SHADE_ILS_MEANS = {
 }  # fmt: skip
 
 
+FACTOR = 1.5
+"""Medians within this factor of the published ones agree."""
+
+ACKLEY = "the published values belong to Ackley's function without the suite's transformations"
+COUNTED = "evaluations of a group in its new context count here, and seem not to have counted there"
+CYCLES = "perhaps the length of the cycles, which is not known of the published medians"
+SIZES = "a run is what its first group sizes were"
+STEPS = "moves in steps of about 20, one for each group that is stuck"
+REASONS = {
+    **{("lsgo2013", name, f): ACKLEY for name in ("MMES", "MOS") for f in ("f3", "f6", "f10")},
+    **{("lsgo2013", "DECC-DG", f): COUNTED for f in ("f4", "f7", "f11", "f14")},
+    **{("lsgo2013", "DECC-G", f): CYCLES for f in ("f4", "f8", "f14", "f15")},
+    ("lsgo2013", "CCPSO2", "f1"): SIZES,
+    (
+        "lsgo2010",
+        "MMES",
+        "f8",
+    ): "restarts on a plateau that it would leave: see the rows that differ",
+    **{("lsgo2010", "MMES", f): STEPS for f in ("f11", "f16")},
+    ("lsgo2010", "MMES", "f18"): "varies by a factor of several between runs",
+}
+
+
 def by_function(runs: Runs) -> dict[str, dict[str, list[Trial]]]:
     """Return the runs of every function and strategy."""
     found: dict[str, dict[str, list[Trial]]] = {}
@@ -93,6 +116,7 @@ def tables_of(suite: str) -> dict[str, str]:
     for name in (f"medians-{BUDGET}", "quoted-ratios"):
         if name in everyone:
             found[name] = body(to_markdown(everyone[name]))
+    found["agreement"] = agreement(suite, runs, results, everyone["quoted-ratios"])
     complete = run_on_all(runs)
     found["points"] = body(
         to_markdown(
@@ -104,6 +128,39 @@ def tables_of(suite: str) -> dict[str, str]:
     alone = tables_by_name(suite, [run for run in runs if run.strategy.label == OWN], results)
     found["rank"] = summary(alone)
     return {f"{suite} {name}": table for name, table in found.items()}
+
+
+def agreement(suite: str, runs: Runs, results: Results, ratios: Table) -> str:
+    """Return how many medians agree with the published ones, and a table of those that differ."""
+    functions = by_function(runs)
+    found = [
+        (line.label, name, cell.ours)
+        for line in ratios.lines
+        for name, cell in line.cells.items()
+        if cell.ours is not None
+    ]
+    different = [entry for entry in found if not 1 / FACTOR <= entry[2] <= FACTOR]
+    parts = []
+    for name in ratios.columns:
+        mine = [ratio for _, label, ratio in found if label == name]
+        agreed = sum(1 / FACTOR <= ratio <= FACTOR for ratio in mine)
+        parts.append(f"{name} {agreed} of {len(mine)}")
+    words = (
+        f"**{len(found) - len(different)} of {len(found)} medians agree** with the published ones "
+        f"within a factor of {FACTOR:g}: {', '.join(parts)}. The others:"
+    )
+    rows = []
+    for function, name, ratio in different:
+        values = sorted(value_after(results[run.key], BUDGET) for run in functions[function][name])
+        kind = "better" if ratio < 1 else "worse"
+        unknown = "not explained" if len(values) > 1 else "not explained; a single run"
+        why = REASONS.get((suite, name, function), unknown)
+        spread = number(values[0])
+        if len(values) > 1:
+            spread += f" .. {number(values[-1])}"
+        rows.append([function, name, number(ratio), kind, str(len(values)), spread, why])
+    head = ["f", "strategy", "ours / published", "", "runs", "our runs", "why"]
+    return f"{words}\n\n{grid(head, rows)}"
 
 
 def tables_by_name(suite: str, runs: Runs, results: Results) -> dict[str, Table]:
