@@ -58,7 +58,7 @@ COMMON_OPTIONS = (
         "sigma_max",
         float,
         "Stop when the mutation strength grows to this.",
-        default_text="1e20 sigma0",
+        default_text="steps of 1e20 sigma0",
         low=0,
         low_open=True,
         expert=True,
