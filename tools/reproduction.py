@@ -150,7 +150,8 @@ def agreement(cells: Mapping[Cell, Compared]) -> str:
             f"In {counts['within']} more the paper's median lies between our smallest and largest "
             "run."
         )
-    words.append(f"{counts['differs']} differ." if counts["differs"] else "None differs.")
+    different = counts["differs"]
+    words.append(f"{different or 'None'} {'differ' if different > 1 else 'differs'}.")
     words.append(absent(cells))
     rows = [
         [f"{problem}, n = {n}", strategy, *shown(found), reason(problem, strategy)]
