@@ -2,6 +2,7 @@
 
 python tools/competitions.py            # renew the page
 python tools/competitions.py --check    # 1 if the page is not up to date
+python tools/competitions.py --collect DIR    # add the runs of `mmes compete --out DIR` first
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from mmes.lab.experiments.analysis.tables import Table, number
 from mmes.lab.experiments.competition import finished_runs
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.formats import to_markdown
-from mmes.lab.experiments.results.single_runs import take_over
+from mmes.lab.experiments.results.single_runs import runs_as_csv, take_over
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.problems.suite import CHECKPOINTS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "competitions.md"
+DATA = ROOT / "benchmarks" / "data"
+SUITES = ("lsgo2013", "lsgo2010")
 BUDGET = CHECKPOINTS[-1]
 OWN = "AdaptiveMMES"
 
@@ -105,12 +108,32 @@ def own_table(suite: str, runs: Runs, results: Results) -> str:
     return grid(head + (["SHADE-ILS, published mean"] if suite == "lsgo2013" else []), rows)
 
 
-def tables_of(suite: str) -> dict[str, str]:
-    """Return every table of a suite by its mark in the page."""
+def stored(suite: str) -> tuple[list[Trial], dict[str, TrialResult]]:
+    """Return the single runs of benchmarks/data."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        take_over(ROOT / "benchmarks" / "data" / f"{suite}.csv", store)
-        runs, results = finished_runs(store, suite, BUDGET)
+        take_over(DATA / f"{suite}.csv", store)
+        return finished_runs(store, suite, BUDGET)
+
+
+def collect(folder: Path) -> None:
+    """Add the runs of a competition's folder to the single runs of benchmarks/data."""
+    for suite in SUITES:
+        with tempfile.TemporaryDirectory() as merged:
+            store = Store(Path(merged))
+            take_over(DATA / f"{suite}.csv", store)
+            known = store.finished()
+            runs, results = finished_runs(Store(folder / "runs"), suite, BUDGET)
+            for run in runs:
+                if run.key not in known:
+                    store.write(run, results[run.key])
+            text = runs_as_csv(*finished_runs(store, suite, BUDGET), CHECKPOINTS)
+        (DATA / f"{suite}.csv").write_text(text, encoding="utf-8")
+
+
+def tables_of(suite: str) -> dict[str, str]:
+    """Return every table of a suite by its mark in the page."""
+    runs, results = stored(suite)
     found = {"runs": effort(runs, results), "own": own_table(suite, runs, results)}
     everyone = tables_by_name(suite, runs, results)
     for name in (f"medians-{BUDGET}", "quoted-ratios"):
@@ -201,8 +224,10 @@ def body(markdown: str) -> str:
 
 def texts() -> dict[str, str]:
     """Return every table of the page by its mark."""
-    return tables_of("lsgo2013") | tables_of("lsgo2010")
+    return {name: text for suite in SUITES for name, text in tables_of(suite).items()}
 
 
 if __name__ == "__main__":
+    if "--collect" in sys.argv:
+        collect(Path(sys.argv[sys.argv.index("--collect") + 1]))
     sys.exit(write_or_check(PAGE, texts))
