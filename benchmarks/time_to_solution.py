@@ -181,8 +181,9 @@ def table(runs: list[Run]) -> str:
         cells = [cell(at(runs, place, name)) for name in names]
         lines.append([f"{PROBLEMS[place[0]]}, n = {place[1]:,}", *cells, shown])
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    most = max((r["seed"] for r in runs), default=0)
     return (
-        f"{text}\n\nMedian seconds; lead: the best peer's time over ours. It is at least {GOAL:g} "
+        f"{text}\n\nMedian seconds of at most {most} run{'s' if most != 1 else ''}; lead: the best peer's time over ours. It is at least {GOAL:g} "
         f"on {won} of {counted} rows. *With gradients by finite differences, not ranked."
     )
 
