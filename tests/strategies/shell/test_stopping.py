@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
+from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.stopping import StopRules
 
 N = 8
 
@@ -28,6 +32,38 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(max_evaluations=es.population_size + 1) is None
     es.tell([sphere(x) for x in es.ask()])
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
+
+
+@dataclass
+class Drifting:
+    """A search whose sigma and whose largest scale of a variable are given."""
+
+    sigma: float
+    scale: float
+    mean: np.ndarray = field(default_factory=lambda: np.ones(N))
+
+    def spread(self) -> float:
+        return self.scale
+
+
+@pytest.mark.parametrize(
+    ("sigma", "scale", "options", "expected"),
+    [
+        (1e21, 1e-21, {}, []),
+        (1e21, 1.0, {}, [StopReason.SIGMA_TOO_LARGE]),
+        (1.0, 1e21, {}, [StopReason.SIGMA_TOO_LARGE]),
+        (1e21, 1e-21, {"sigma_max": 1e3}, [StopReason.SIGMA_TOO_LARGE]),
+        (1e21, 1.0, {"sigma_max": 1e30}, []),
+    ],
+)
+def test_steps_run_away_not_sigma_alone(
+    sigma: float, scale: float, options: dict[str, float], expected: list[StopReason]
+) -> None:
+    """A run of sep-CMA on Rosenbrock's function, n = 1000, was ended while it made progress."""
+    es = make(**options)
+    ends = StopRules(es.options, 0.5, window=200, farthest=1e20, spread=1.0)
+    search = cast(Search, Drifting(sigma, scale))
+    assert list(ends.reasons(search, es.kernel, generation=16)) == expected
 
 
 def test_a_long_window_is_not_looked_through_in_every_generation(

@@ -17,12 +17,14 @@ from mmes.lab.experiments.reproduce import (
     Laboratory,
     chosen_sections,
     compare_plan,
+    missing_runs,
     reproduce_section,
 )
 from mmes.lab.experiments.results.formats import to_text
-from mmes.lab.experiments.results.store import StoreError
+from mmes.lab.experiments.results.section_runs import take_over_section
+from mmes.lab.experiments.results.store import Store, StoreError
 from mmes.lab.experiments.runner import Report
-from mmes.lab.experiments.sections import SECTIONS, Extent
+from mmes.lab.experiments.sections import SECTIONS, Extent, Section
 from mmes.lab.report import write_report
 
 FAILED_RUNS = 1
@@ -175,8 +177,12 @@ def reproduce(argv: list[str]) -> int:
         help="output folder (default: out/reproduce-quick or out/reproduce-full)",
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the sections and their runs, and exit"
+        "--list", action="store_true", help="list sections and the runs that are missing, and exit"
     )
+    parser.add_argument(
+        "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
+        help="count the runs of another reproduction's SECTION/runs.csv as made (may be repeated)",
+    )  # fmt: skip
     _add_choice(parser)
     add_effort(parser)
     args = parser.parsed(argv)
@@ -186,13 +192,16 @@ def reproduce(argv: list[str]) -> int:
 def _reproduce(args: argparse.Namespace) -> int:
     extent: Extent = args.extent
     sections = chosen_sections(args.sections)
+    folder = args.out or Path("out") / f"reproduce-{extent.value}"
+    for file in args.take_over:
+        planned = [run for section in sections for run in section.runs(extent)]
+        count = take_over_section(file, planned, Store(folder / "runs"))
+        print(f"{count} runs taken over from {file}")
     if args.list:
         for section in sections:
-            count = len(section.runs(extent))
-            print(f"{section.name:<12} {section.title} ({count} runs, {extent.value})")
+            _list(section, extent, folder, _chosen_effort(args))
         return OK
     require_extras(args)
-    folder = args.out or Path("out") / f"reproduce-{extent.value}"
     names = [section.name for section in sections]
     begin, failed = time.monotonic(), 0
     Laboratory(folder, "reproduction", {"protocol": extent.value, "sections": names}).save()
@@ -211,6 +220,22 @@ def _reproduce(args: argparse.Namespace) -> int:
         print(f"report: {write_report(folder)}")
     print(f"finished in {time.monotonic() - begin:.0f} s; results are in {folder}")
     return FAILED_RUNS if failed else OK
+
+
+def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> None:
+    """Print a section and, where some of its runs are made, the cells that lack others."""
+    runs = section.runs(extent)
+    print(f"{section.name:<12} {section.title} ({len(runs)} runs, {extent.value})")
+    finished = Store(folder / "runs").finished()
+    wanted = [run for run in runs if effort.wants(run)]
+    made = sum(run.key in finished for run in wanted)
+    if not made:
+        return
+    rest = "; missing, with the number made:" if made < len(wanted) else ""
+    print(f"  {made} of {len(wanted)} runs are in {folder}{rest}")
+    for (problem, dimension), cells in missing_runs(wanted, finished).items():
+        words = [f"{strategy} {count} of {total}" for strategy, (count, total) in cells.items()]
+        print(f"  {problem}, n = {dimension}: {', '.join(words)}")
 
 
 def bench(argv: list[str]) -> int:

@@ -59,7 +59,7 @@ COMMON_OPTIONS = (
         "sigma_max",
         float,
         "Stop when the mutation strength grows to this value.",
-        default_text="1e20 sigma0",
+        default_text="steps of 1e20 sigma0",
         low=0,
         low_open=True,
         expert=True,

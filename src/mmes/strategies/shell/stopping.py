@@ -56,7 +56,8 @@ class StopRules:
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
-        self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
+        self._highest_sigma = min(options["sigma_max"] or math.inf, LARGEST_SIGMA)
+        self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
         self._failures_in_a_row = 0
@@ -106,12 +107,15 @@ class StopRules:
             yield StopReason.FLAT
         if still is not None and still.converged:
             yield self._trusted(StopReason.CONVERGED_F)
-        if look and sigma * search.spread() < self._smallest_step * self._first_spread:
+        # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
+        step = sigma * search.spread() if look else math.nan
+        if step < self._smallest_step * self._first_spread:
             collapsed = self.collapse is not None and self.collapse.collapsed
             yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
+        ran_away = ran_away or step > self._largest_step * self._first_spread
         if ran_away or not sigma < self._highest_sigma:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:
