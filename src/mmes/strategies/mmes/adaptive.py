@@ -58,9 +58,10 @@ def _option_table() -> tuple[Option, ...]:
         "step_size",
         str,
         "'forces' lets the path of the selected draws and the paired test act on sigma at the rate "
-        "lambda / n; 'paired' is the paired test alone, as in MMES.",
+        "lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates two further "
+        "points per generation, for objectives that change between generations.",
         default="forces",
-        choices=("forces", "paired"),
+        choices=("forces", "paired", "probes"),
     )
     return step_size, *(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
@@ -87,6 +88,7 @@ class AdaptiveSearch(MMESSearch):
             made,
             adaptive_mirroring=options["mirroring"] == "adaptive",
             two_forces=options["step_size"] == "forces",
+            two_probes=options["step_size"] == "probes",
         )
 
 
