@@ -28,6 +28,7 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
+    constraints: Any = None,
     strategy: str | type[AnyStrategy] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
@@ -64,6 +65,11 @@ def minimize(
         The space to search, one of `mmes.spaces.manifolds`. Points have its shape: x0, what the
         objective is given (k of them stacked with ``vectorized=True``), and the result. x0 may be
         left out: the start is then random.
+    constraints : callable, constraint, or a list of them, optional
+        A function g, feasible where g(x) <= 0 in all entries (with ``vectorized=True``: (k, n) in,
+        (k, m) out); `mmes.Equality(h)` for h(x) = 0; SciPy's NonlinearConstraint, LinearConstraint
+        and dicts. They may be violated on the way: the result is feasible up to
+        `constraint_tolerance`, or says that it is not.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`. ``"auto"`` takes active CMA-ES for up
         to 100 variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is
@@ -91,7 +97,7 @@ def minimize(
         never overwritten by a new run.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
-        `reevaluations`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `lost`,
+        `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
         `checkpoint_strict`, `resume`. And all options of the strategy (see
         ``mmes.AdaptiveMMES.option_table()``), among them `seed`. `mmes.options` shows what each
@@ -131,6 +137,7 @@ def minimize(
             bounds=bounds,
             scale=scale,
             manifold=manifold,
+            constraints=constraints,
             strategy=strategy,
             callback=callback,
             progress=progress,
@@ -168,6 +175,7 @@ def resume(
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
+    constraints: Any = None,
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -185,6 +193,8 @@ def resume(
         The strategy, if it is not one of the library's own.
     callback, progress, args, catch, workers
         As in `minimize`; they may differ from those of the run that was interrupted.
+    constraints : callable, constraint, or a list of them, optional
+        Those of the run, which are code too; needed where it had any.
     checkpoint : str or path, optional
         Where to write from now on; by default `path`.
     **limits
@@ -212,6 +222,7 @@ def resume(
             callback=callback,
             progress=progress,
             args=args,
+            constraints=constraints,
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,

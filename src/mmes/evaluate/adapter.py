@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.base.tensors import hosted
 from mmes.evaluate.protocol import Evaluator, mark
-from mmes.evaluate.values import as_values
+from mmes.evaluate.values import as_rows, as_values
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -27,10 +27,12 @@ class OwnEvaluator(Evaluator):
     inner : object
         Has `evaluate` and `close`; `retried`, `polls`, `words`, `follow`, `begin` and `told` may be
         there.
+    rows : bool
+        Whether it returns a row per point: the value, then the constraints.
     """
 
-    def __init__(self, inner: Any):
-        self._inner = inner
+    def __init__(self, inner: Any, rows: bool = False):
+        self._inner, self._rows = inner, rows
 
     @property
     def retried(self) -> int:  # type: ignore[override]
@@ -68,12 +70,14 @@ class OwnEvaluator(Evaluator):
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
         answer = hosted(self._inner.evaluate(points, generation, keep_going))
-        rows, count = points.shape[0], np.size(answer)
+        rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:
             if count > rows or (count < rows and keep_going()):
                 raise ValueError(
                     f"the evaluator must return {rows} values for {rows} points, not {count}"
                 )
+            if self._rows:
+                return as_rows(answer)
             return as_values(answer, count, " of the evaluator")
         except (TypeError, ValueError) as error:
             mark(error, None, generation)

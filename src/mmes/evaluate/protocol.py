@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.base.tensors import hosted
 from mmes.errors import EvaluationError, in_words
+from mmes.evaluate.values import together
 
 
 class Evaluator(Protocol):
@@ -107,6 +108,6 @@ def place_of(error: BaseException) -> str:
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
 
 
-def first_part(values: NDArray[np.float64], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+def first_part(values: list[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the values before the first that is missing."""
-    return values if done.all() else values[: int(done.argmin())]
+    return together(values if done.all() else values[: int(done.argmin())])

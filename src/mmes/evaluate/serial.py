@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.evaluate.protocol import Evaluator, located, mark
 from mmes.evaluate.remote import Exceptions
-from mmes.evaluate.values import answer_of, as_value, as_values
+from mmes.evaluate.values import answer_of, as_value, as_values, together
 
 
 class SerialEvaluator(Evaluator):
@@ -47,7 +47,7 @@ class SerialEvaluator(Evaluator):
             except (TypeError, ValueError) as error:
                 mark(error, len(values), generation)
                 raise
-        return np.array(values)
+        return together(values)
 
     def close(self) -> None:
         """See `Evaluator.close`: nothing is held."""

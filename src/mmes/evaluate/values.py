@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -54,8 +55,23 @@ def _end_child() -> None:
     os._exit(1)
 
 
-def as_value(answer: Any) -> float:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The values of one point where there are several: of the objective and of constraints.
+
+    Attributes
+    ----------
+    row : ndarray
+        The value of the objective, then the others.
+    """
+
+    row: NDArray[np.float64]
+
+
+def as_value(answer: Any) -> Any:
     """Return what an objective returned for one point as a float.
+
+    What has passed this door, with constraints (`Measured`), stays as it is.
 
     Real numbers and real arrays of one element are taken; NaN and infinities too, since they rank.
     Anything else is an error: it is far more likely a slip than a value.
@@ -67,7 +83,7 @@ def as_value(answer: Any) -> float:
     ValueError
         For an array that does not have exactly one element, and an integer that no float can hold.
     """
-    if type(answer) is float:
+    if type(answer) is float or type(answer) is Measured:
         return answer
     if is_real(answer):
         return _as_float(answer)
@@ -97,7 +113,7 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     if isinstance(answer, list | tuple):
         if len(answer) != count:
             raise ValueError(f"{_values(count, whose)} expected, but {len(answer)} came")
-        return np.array([as_value(item) for item in answer], dtype=np.float64)
+        return together([as_value(item) for item in answer])
     array = _as_array(answer, f"{count} real numbers")
     if array.shape not in ((count,), (count, 1), (1, count)):
         came = "a single number" if array.ndim == 0 else f"one of shape {array.shape}"
@@ -108,7 +124,65 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     return array.astype(np.float64).reshape(count)
 
 
-def _as_array(answer: Any, expected: str) -> NDArray[Any]:
+def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
+    """Return real numbers, one or several, as a fresh vector; `whose` they are is said in errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no real numbers, or an array with several axes.
+    """
+    if isinstance(answer, list | tuple):
+        return np.array([as_value(item) for item in answer], dtype=np.float64)
+    array = _as_array(answer, "real numbers", whose)
+    if array.ndim > 1:
+        raise ValueError(f"{whose} must return a vector, but returned an array of {array.shape}")
+    return array.astype(np.float64).reshape(-1)
+
+
+def as_rows(answer: Any) -> NDArray[np.float64]:
+    """Return a table of values, one row per point: of the objective, then of the constraints.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such table.
+    """
+    table = _as_array(answer, "an array with one row per point", "the evaluator")
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise ValueError(
+            "with constraints the evaluator must return one row per point, the value and then the "
+            f"constraints, not an array of shape {table.shape}"
+        )
+    return table.astype(np.float64)
+
+
+def together(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return the values of points as one array: a vector, or a row each where there are several.
+
+    A failed point, NaN, has no other values: all of its row is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the rows have different lengths.
+    """
+    widths = {value.row.size for value in values if type(value) is Measured}
+    if not widths:
+        return np.array(values, dtype=np.float64)
+    if len(widths) > 1:
+        counts = " and ".join(str(width - 1) for width in sorted(widths))
+        raise ValueError(
+            f"the constraints must return the same number of values at every point, not {counts}"
+        )
+    table = np.full((len(values), *widths), np.nan)
+    for row, value in zip(table, values, strict=True):
+        if type(value) is Measured:
+            row[:] = value.row
+    return table
+
+
+def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArray[Any]:
     array = None
     answer = hosted(answer)
     if not isinstance(answer, bool | np.bool_):
@@ -122,7 +196,7 @@ def _as_array(answer: Any, expected: str) -> NDArray[Any]:
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
         )
         raise TypeError(
-            f"the objective must return {expected}, but returned {_shown(answer)} (of type {kind})"
+            f"{whose} must return {expected}, but returned {_shown(answer)} (of type {kind})"
         )
     return array
 

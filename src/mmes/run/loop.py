@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.reasons import StopReason
+from mmes.constraints import Constraints, check_usable
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
@@ -27,7 +28,7 @@ from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, Again
+from mmes.run.noise import ASKED
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
@@ -62,6 +63,7 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
+        constraints: Any = None,
         strategy: str | type[AnyStrategy] = "auto",
         callback: Any = None,
         progress: bool = False,
@@ -77,8 +79,15 @@ class Run:
         settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
+        held = Constraints.checked(constraints, settings.limits["returns_constraints"])
         objective = with_arguments(fun, args)
-        self._evaluator = make_evaluator(objective, workers, catch, settings.evaluation)
+        if held is not None:
+            check_usable(held, settings.strategy, settings.place, workers)
+            if callable(objective):
+                objective = held.objective(objective, settings.evaluation["vectorized"])
+        self._evaluator = make_evaluator(
+            objective, workers, catch, settings.evaluation, rows=held is not None
+        )
         self._saver = Saver(checkpoint, settings.limits)
         if settings.limits["resume"] == "auto":
             state = self._saver.read() or state
@@ -88,13 +97,15 @@ class Run:
             settings = settings.continued(state)
         self._settings, self._options = settings, settings.limits
         self._state = (
-            RunState.begun(settings) if state is None else RunState.restored(settings, state)
+            RunState.begun(settings, held)
+            if state is None
+            else RunState.restored(settings, state, held)
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
         # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
-        held = self._evaluator.polls
-        self._at_work = self._interrupts.guarded() if held else self._interrupts.interruptible()
+        polls = self._evaluator.polls
+        self._at_work = self._interrupts.guarded() if polls else self._interrupts.interruptible()
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
@@ -181,7 +192,7 @@ class Run:
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._despite_noise(self._generation())
+            reason = self._look_at_mean(self._despite_noise(self._generation()))
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -198,9 +209,12 @@ class Run:
                     error.add_note("mmes: this was the start point x0, which is evaluated first")
                 raise
             self._settled = False
-            state.take_start(x, value.item())
+            if state.constraints is None:
+                state.take_start(x, value.item())
+            else:
+                state.take_measured(x[None], value[0])
             self._settled = True
-            self._warn_of_failures(value)
+            self._warn_of_failures(value[..., 0])
 
     # One generation
 
@@ -210,14 +224,20 @@ class Run:
         rows, self._rows = self._begin(), None
         points, sigma = es.ask(), es.sigma
         values = self._evaluate(points[:rows], es.generation, self._limits.time_is_left)
-        complete = values.size == points.shape[0]
-        del points  # so that its memory can be used again
+        complete = len(values) == points.shape[0]
         self._settled = False
+        handled = state.constraints
+        if handled is not None:
+            values = handled.take(points, values, es.kernel)
+        del points  # so that its memory can be used again
         es.tell(values, None if complete else np.arange(values.size))
         state.partial = 0 if complete else values.size
         if complete:
             if _can_grow(es):
                 state.noise.observe(values, sigma, es.options.get("damping", 1.0))
+            changed = None if handled is None else handled.adapt()
+            if changed is not None and isinstance(es, AskTell):
+                es.revalue(changed)
             state.record()
         self._settled = True
         if complete:
@@ -257,7 +277,9 @@ class Run:
             return keep_going()
 
         with self._at_work:
-            return self._evaluator.evaluate(points, generation, going)
+            found = self._evaluator.evaluate(points, generation, going)
+        handled = self._state.constraints
+        return found if handled is None else handled.table(found)
 
     def _follow(self) -> None:
         with self._at_work:
@@ -288,6 +310,18 @@ class Run:
         self._follow()
         return True
 
+    def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
+        """With constraints, see whether a search that has converged did so at a feasible point."""
+        state, handled = self._state, self._state.constraints
+        converged = reason in RESTARTABLE or reason is StopReason.NOISY
+        if handled is not None and converged and self._limits.evaluations_left() >= 1:
+            points, table = self._values_at([state.es.mean], 1)
+            self._settled = False
+            state.take_measured(points, table[0])
+            handled.end_at(table[0])
+            self._settled = True
+        return reason
+
     def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
@@ -299,8 +333,10 @@ class Run:
         if not (suspected or first) or self._limits.evaluations_left() < ASKED:
             return reason
         (mean,), values = self._values_at([state.es.mean], ASKED)
+        if state.constraints is not None:
+            values = state.constraints.values(values[:, 0])[:, None]
         hidden = watch.answer(values[:, 0], state.es.sigma)
-        if not watch.noisy and not np.isnan(values).any():
+        if state.constraints is None and not watch.noisy and not np.isnan(values).any():
             state.offer(mean, float(values[0, 0]))
             if self._limits.target_reached():
                 return StopReason.TARGET_REACHED
@@ -323,6 +359,9 @@ class Run:
         limit = self._limits.reached()
         if self._stop_requested.is_set() and limit not in _FIRST:
             return StopReason.REQUESTED
+        handled = self._state.constraints
+        if limit is None and handled is not None and handled.hopeless:
+            return StopReason.INFEASIBLE
         return limit or self._state.es.stop()
 
     # What is seen from outside
@@ -373,11 +412,13 @@ class Run:
         count = self._limits.evaluations_again()
         if count:
             _, values = self._values_at([state.best_x, state.es.mean], count)
-            state.end_with(Again(values[:, 0].copy(), values[:, 1].copy()))
+            state.end_with(state.averaged(values))
             self._saver.save(self.generations, self._state_to_save)
 
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
         """Return the points as they are evaluated, and `count` values of each, a column per point.
+
+        With constraints there is a third axis: what was measured.
 
         An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
         is called `count` times then.
@@ -392,7 +433,8 @@ class Run:
             kernel.confine(places, places, Clip(*box))
         shown = kernel.shown(places, (rows, *points[0].shape))
         values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
-        return shown[: len(points)], np.concatenate(values).reshape(count, len(points))
+        found = np.concatenate(values)
+        return shown[: len(points)], found.reshape(count, len(points), *found.shape[1:])
 
     def _leave(self, error: BaseException) -> None:
         """End early: cancel what runs, save the state, tell what was found and how to go on."""
@@ -415,7 +457,10 @@ class Run:
         others = []
         if reason is not StopReason.INTERRUPTED:
             held = getattr(self._state.es, "reasons", lambda target: ())
-            others = [*held(self.target), *self._limits.spent()]
+            constrained = self._state.constraints is not None
+            others = [*held(None if constrained else self.target), *self._limits.spent()]
+            if constrained and self._state.violates(reason):
+                others, reason = [reason, *others], StopReason.INFEASIBLE
         reasons = (reason, *(other for other in others if other is not reason))
         return self._state.result(self._settings, self._now(), reasons)
 

@@ -57,6 +57,19 @@ LIMITS = (
         choices=("auto", "yes", "no"),
     ),
     Option(
+        "constraint_tolerance",
+        float,
+        "A point is feasible where no constraint is violated by more than this.",
+        default=1e-6,
+        low=0,
+    ),
+    Option(
+        "returns_constraints",
+        bool,
+        "Whether the objective returns (value, constraints) instead of a value.",
+        default=False,
+    ),
+    Option(
         "reevaluations",
         int,
         "At the end evaluate the best point and the mean this often again, within the budget and "

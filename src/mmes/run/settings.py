@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
+from mmes.constraints import Constraints, Handling
 from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels import kernel_for
@@ -39,7 +40,7 @@ from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = ("kernel", "threads", "device", *DEVICE_OPTIONS)
 # Arguments of `minimize` that are no options, and may differ after resuming.
-_FREE_ARGUMENTS = ("args", "callback", "catch", "progress", "workers")
+_FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,12 @@ class RunSettings:
             **options | {"seed": start_seed(self.seed, start)},
         )
 
+    def handling(self, constraints: Constraints | None, n: int) -> Handling | None:
+        """Return what looks after the constraints, if there are any; `n` counts the variables."""
+        if constraints is None:
+            return None
+        return Handling(constraints, self.limits["constraint_tolerance"], n)
+
     def smaller_optimizer(self, es: AskTell, usable: int, machine: str) -> AnyStrategy:
         """Return the first optimizer, its archive reduced to what fits elsewhere, with a warning.
 
@@ -270,8 +277,8 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # A file must not choose which code runs: only names of ours are taken from it.
         kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
-        # Version 0.1.0 had no word for these.
-        found = {"noise": "auto", "evaluate_x0": True} | saved["limits"]
+        # Version 0.1.0 had no word for some of them.
+        found = {option.name: option.default for option in RUN_OPTIONS} | saved["limits"]
         limits = {option.name: found[option.name] for option in RUN_OPTIONS}
         # The kernel that was chosen may not be on this machine.
         own = (

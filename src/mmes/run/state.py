@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import hosted
+from mmes.constraints import Constraints, Handling
+from mmes.errors import CheckpointError
 from mmes.run.history import COLUMNS, History
 from mmes.run.noise import GENERATIONS, Again, NoiseWatch
 from mmes.run.result import Result
@@ -19,6 +21,16 @@ from mmes.strategies import AnyStrategy, AskTell
 from mmes.strategies.parts.record import checked_scalar
 
 Vector = NDArray[np.float64]
+
+
+# Ends that come from outside say nothing of the constraints.
+_OUTSIDE = (
+    StopReason.TARGET_REACHED,
+    StopReason.CALLBACK,
+    StopReason.REQUESTED,
+    StopReason.INTERRUPTED,
+    StopReason.ALL_FAILED,
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,8 @@ class RunState:
         Whether the user knows of failed evaluations.
     notes : dict
         Words and numbers of the caller's own, kept in the checkpoint.
+    constraints : Handling or None
+        The constraints, if there are any.
     """
 
     es: AnyStrategy
@@ -95,12 +109,14 @@ class RunState:
     again: Again | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
+    constraints: Handling | None = None
 
     @classmethod
-    def begun(cls, settings: RunSettings) -> RunState:
+    def begun(cls, settings: RunSettings, constraints: Constraints | None) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
-        return cls(es, es.population_size)
+        handling = settings.handling(constraints, es.dimension)
+        return cls(es, es.population_size, constraints=handling)
 
     @property
     def evaluations(self) -> int:
@@ -114,7 +130,9 @@ class RunState:
 
     @property
     def best_value(self) -> float:
-        """The best value so far."""
+        """The best value so far; with constraints, of a feasible point."""
+        if self.constraints is not None:
+            return self.constraints.best_value
         here = self.es.best_value
         return here if self.best is None or here < self.best[0] else self.best[0]
 
@@ -124,6 +142,8 @@ class RunState:
         return self._better_start()[1]
 
     def _better_start(self) -> tuple[float, Any]:
+        if self.constraints is not None and self.constraints.best is not None:
+            return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
         here = self.es.best_value
         if self.best is not None and not here < self.best[0]:
             return self.best
@@ -142,6 +162,30 @@ class RunState:
         self.spent += Spent(evaluations=1, failed=int(failed))
         if not failed:
             self.offer(x, value)
+
+    def take_measured(self, points: Vector, table: Vector) -> None:
+        """Take note of points that are no candidates, evaluated with their constraints."""
+        if self.constraints is not None:
+            failed = int(np.isnan(self.constraints.take(points, table, self.es.kernel)).sum())
+            self.spent += Spent(evaluations=len(table), failed=failed)
+
+    def averaged(self, values: Vector) -> Again:
+        """Return new values of the best point and of the mean as what is known at the end."""
+        if self.constraints is None:
+            return Again(values[:, 0].copy(), values[:, 1].copy())
+        both = [self.constraints.averaged(values[:, column]) for column in (0, 1)]
+        violations, excess = np.array(both).T
+        x, mean = values[:, 0, 0].copy(), values[:, 1, 0].copy()
+        return Again(x, mean, violations.copy(), excess.copy())
+
+    def violates(self, reason: StopReason) -> bool:
+        """Return whether a run that ends for this reason ends where constraints are violated."""
+        handled = self.constraints
+        if handled is None or reason in _OUTSIDE:
+            return False
+        if self.again is not None and self.noise.noisy:
+            return bool(self.again.excess.min() > 0.0)
+        return not handled.feasible or (reason.converged and not handled.settled)
 
     def offer(self, x: Vector, value: float) -> None:
         """Take note of the value of a point that is no candidate, if none is better."""
@@ -166,8 +210,11 @@ class RunState:
 
     def go_on_with(self, es: AnyStrategy) -> None:
         """Let the next start begin."""
-        value, x = self._better_start()
-        self.best = value, self.es.kernel.copy(x)
+        if self.constraints is None:
+            value, x = self._better_start()
+            self.best = value, self.es.kernel.copy(x)
+        else:
+            self.constraints.begin_again()
         self.spent += self._here()
         self.start += 1
         self.growth += 1
@@ -218,8 +265,13 @@ class RunState:
         arrays["history"] = self.history.table()
         arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
         if self.again is not None:
-            arrays |= {f"again/{name}": array for name, array in self.again.values().items()}
+            arrays |= {f"again/{name}": array for name, array in self.again.arrays().items()}
+        handled = self.constraints
+        if handled is not None:
+            own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
+            arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         return settings.entries() | {
+            "constraints": None if handled is None else handled.entries(),
             "dimension": self.es.dimension,
             "start": self.start,
             "growth": self.growth,
@@ -237,19 +289,30 @@ class RunState:
         }
 
     @classmethod
-    def restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
-        """Return the state that was saved.
+    def restored(
+        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
+    ) -> RunState:
+        """Return the state that was saved; the constraints are code, which a file does not hold.
 
         Raises
         ------
+        CheckpointError
+            If the run had constraints and none are given, or the other way round.
         CheckpointCorrupt
             If its parts do not fit together.
         """
+        if (saved.get("constraints") is None) != (constraints is None):
+            had = "no constraints" if saved.get("constraints") is None else "constraints"
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
+            )
         with understood():
-            return cls._restored(settings, saved)
+            return cls._restored(settings, saved, constraints)
 
     @classmethod
-    def _restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
+    def _restored(
+        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
+    ) -> RunState:
         arrays, x0 = saved["arrays"], settings.place.x0
         if arrays["history"].shape[1:] != (len(COLUMNS),):
             raise ValueError(f"the history has the shape {arrays['history'].shape}")
@@ -268,6 +331,9 @@ class RunState:
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
         es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
+        handling = settings.handling(constraints, es.dimension)
+        if handling is not None:
+            handling.restore(saved["constraints"], below("constraints/"), es.kernel)
         return cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -288,6 +354,7 @@ class RunState:
             again=Again(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
+            constraints=handling,
         )
 
     # The end
@@ -306,17 +373,20 @@ class RunState:
         name, average, error = again.better()
         # Who says that it is noisy gets averages in any case.
         averaged = self.noise.noisy or settings.limits["noise"] == "yes"
+        found = self._better_start()
         if not averaged or average == math.inf:
-            name, average, error = "x", self.best_value, math.nan
+            name, average, error = "x", found[0], math.nan
+        constrained, feasible = self._constrained(name, averaged and average < math.inf)
         # An unfinished generation has no line yet; nor has a point that was no candidate.
         written = self.history.last_best
         unwritten = self.partial or (self.evaluations and written != self.best_value)
         return Result(
-            x=es.kernel.copy(mean if name == "mean" else self.best_x),
+            x=es.kernel.copy(mean if name == "mean" else found[1]),
             fun=average,
             nfev=self.evaluations + again.evaluations,
             nit=self.generations,
-            success=reached or (settings.limits["target"] is None and reason.converged),
+            success=feasible
+            and (reached or (settings.limits["target"] is None and reason.converged)),
             status=reason.status,
             message=reason.sentence,
             reason=reason,
@@ -336,4 +406,23 @@ class RunState:
             kernel=es.kernel.name,
             retried=total.retried,
             reevaluated=None if self.again is None else self.again.values(),
+            **constrained,
         )
+
+    def _constrained(self, name: str, averaged: bool) -> tuple[dict[str, Any], bool]:
+        """Return what a result says of the constraints, and whether its point fulfils them.
+
+        `name` says which point it is, "x" or "mean", and `averaged` whether by new evaluations.
+        """
+        handled, again = self.constraints, self.again
+        if handled is None:
+            return {}, True
+        violation = math.inf if handled.best is None else handled.best.violation
+        feasible = handled.feasible
+        if averaged and again is not None:
+            index = ("x", "mean").index(name)
+            violation = float(again.violations[index])
+            feasible = bool(again.excess[index] == 0.0)
+        said = {"constraint_violation": violation, "multipliers": handled.multipliers}
+        return said | {"active": handled.active}, feasible
+

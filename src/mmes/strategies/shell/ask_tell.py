@@ -318,6 +318,21 @@ class AskTell:
             self._search = grown
         self.resume_at(self.sigma if sigma is None else sigma)
 
+    def revalue(self, values: ArrayLike) -> None:
+        """Take in other values of the generation told last: the objective itself has changed.
+
+        With a penalty whose weight adapts, for example, the next generation is then compared with
+        what this one would be worth by the new weight. Candidates, mean and directions stay.
+
+        Parameters
+        ----------
+        values : array_like
+            One value per candidate, in the order of their rows; NaN for a failed one.
+        """
+        search, found = self._search, np.array(values, dtype=np.float64)[-self.population_size :]
+        if hasattr(search, "revalue"):
+            search.revalue(np.sort(np.where(np.isnan(found), np.inf, found)))
+
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
         self._search.sigma = checked_sigma(sigma)
@@ -367,6 +382,10 @@ class AskTell:
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that lie outside by their rounding alone."""
         return None if self.box is None else Clip(self.box.lower, self.box.upper)
+
+    def in_shape(self, flat: Handle) -> Vector:
+        """Return a point, entry by entry, in the shape of points, read-only."""
+        return self._shown(flat)
 
     def _shown(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""

@@ -133,6 +133,13 @@ class Search(Protocol):
         """Take in an evaluated generation: `values` (no NaN), `ranking` from best to worst."""
         ...
 
+    def revalue(self, values: Vector) -> None:
+        """Take in other values of the generation before, best first: the objective has changed.
+
+        A search that compares no generations need not have it.
+        """
+        ...
+
     def scalars(self) -> dict[str, Any]:
         """Return the numbers and words of the state, fit for JSON."""
         ...
