@@ -16,6 +16,11 @@ from mmes.strategies.parts.record import checked_scalar
 
 Vector = NDArray[np.float64]
 
+# Values that differ by so many units of the last place of f are the same.
+_ULPS = 16
+# For so many generations, or as many as there are variables.
+_WINDOW = 200
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -63,6 +68,8 @@ class Handling:
         """Whether the search has ended at a feasible point."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
+        self._standstill = 0  # generations whose values are the same but for rounding
+        self._level = math.nan  # those values
 
     # What was measured
 
@@ -102,7 +109,34 @@ class Handling:
         """Adapt the multipliers to the newest generation; return its values by the new ones."""
         if self.lagrangian is None or self._newest is None:
             return None
+        self._watch(*self._newest)
         return self.lagrangian.update(*self._newest)
+
+    def _watch(self, f: Vector, g: Vector) -> None:
+        """Count the generations whose values differ by no more than the rounding of f.
+
+        The strategy's own rule knows the sizes of L alone, and L may be much smaller than f.
+        """
+        values = self.values_of(f, g)
+        finite = np.isfinite(values)
+        if not finite.any():
+            return
+        lowest, highest = float(values[finite].min()), float(values[finite].max())
+        same = _ULPS * math.ulp(float(np.abs(f[finite]).max()))
+        if abs(lowest - self._level) <= same and highest - lowest <= same:
+            self._standstill += 1
+        else:
+            self._standstill, self._level = 0, lowest
+
+    @property
+    def converged(self) -> bool:
+        """Whether values have been the same, but for rounding, for a window of generations."""
+        return self._standstill >= max(self.n, _WINDOW)
+
+    @property
+    def offset(self) -> float:
+        """What is subtracted from the values by which candidates rank."""
+        return 0.0 if self.lagrangian is None else self.lagrangian.offset
 
     @property
     def hopeless(self) -> bool:
@@ -134,6 +168,7 @@ class Handling:
         if self.lagrangian is not None:
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality)
         self.settled, self._newest = False, None
+        self._standstill, self._level = 0, math.nan
 
     # What is known at the end
 
@@ -220,6 +255,8 @@ class Handling:
         return {
             "lagrangian": None if self.lagrangian is None else self.lagrangian.entries(),
             "settled": self.settled,
+            "standstill": self._standstill,
+            "level": None if math.isnan(self._level) else self._level,
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
@@ -235,6 +272,9 @@ class Handling:
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
         """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
         self.settled = entries["settled"] is True
+        self._standstill = checked_scalar("standstill", entries["standstill"], 0)
+        level = entries["level"]
+        self._level = math.nan if level is None else checked_scalar("level", level, 0.0)
         if entries["lagrangian"] is None:
             return
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)

@@ -234,7 +234,9 @@ class Run:
         state.partial = 0 if complete else values.size
         if complete:
             if _can_grow(es):
-                state.noise.observe(values, sigma, es.options.get("damping", 1.0))
+                # What the multipliers do is no progress here.
+                seen = values if handled is None else values + handled.offset
+                state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
             changed = None if handled is None else handled.adapt()
             if changed is not None and isinstance(es, AskTell):
                 es.revalue(changed)
@@ -362,6 +364,8 @@ class Run:
         handled = self._state.constraints
         if limit is None and handled is not None and handled.hopeless:
             return StopReason.INFEASIBLE
+        if limit is None and handled is not None and handled.converged:
+            return StopReason.CONVERGED_F
         return limit or self._state.es.stop()
 
     # What is seen from outside

@@ -112,7 +112,7 @@ class RunState:
     constraints: Handling | None = None
 
     @classmethod
-    def begun(cls, settings: RunSettings, constraints: Constraints | None) -> RunState:
+    def begun(cls, settings: RunSettings, constraints: Constraints | None = None) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
         handling = settings.handling(constraints, es.dimension)
