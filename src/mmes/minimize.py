@@ -29,6 +29,7 @@ def minimize(
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
     constraints: Any = None,
+    integers: Any = None,
     strategy: str | type[AnyStrategy] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
@@ -70,6 +71,9 @@ def minimize(
         (k, m) out); `mmes.Equality(h)` for h(x) = 0; SciPy's NonlinearConstraint, LinearConstraint
         and dicts. They may be violated on the way: the result is feasible up to
         `constraint_tolerance`, or says that it is not.
+    integers : array_like or bool, optional
+        Which variables are integers: their indices, a mask, or True for all. The objective and the
+        constraints see rounded values, and `Result.x` holds them.
     strategy : str or class
         The strategy that searches; see `mmes.strategies`. ``"auto"`` takes active CMA-ES for up
         to 100 variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is
@@ -138,6 +142,7 @@ def minimize(
             scale=scale,
             manifold=manifold,
             constraints=constraints,
+            integers=integers,
             strategy=strategy,
             callback=callback,
             progress=progress,

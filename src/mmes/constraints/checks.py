@@ -17,7 +17,7 @@ from mmes.strategies import AskTell
 _SMALL = 1_000_000
 
 
-def check_usable(given: Constraints, strategy: Any, place: Start, workers: Any) -> None:
+def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
     """Refuse what cannot be done with constraints, and linear ones that contradict each other.
 
     Raises
@@ -26,7 +26,14 @@ def check_usable(given: Constraints, strategy: Any, place: Start, workers: Any) 
         If the strategy keeps values from generation to generation, the evaluator does not know the
         constraints, or no point fulfils the linear ones within the bounds.
     """
-    if not (isinstance(strategy, type) and issubclass(strategy, AskTell)):
+    strategy, place = settings.strategy, settings.place
+    if settings.integers is not None and any(
+        part.tol is None and (part.lower == part.upper).any() for part in given.parts
+    ):
+        raise ValueError(
+            "an equality needs a tolerance where variables are integers: mmes.Equality(h, tol)"
+        )
+    if not issubclass(strategy, AskTell):
         raise ValueError(
             f"constraints cannot be combined with the strategy {strategy.name!r}, which compares "
             "new candidates with the values of old ones: take 'auto' or an evolution strategy"

@@ -64,6 +64,7 @@ class Run:
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
         constraints: Any = None,
+        integers: Any = None,
         strategy: str | type[AnyStrategy] = "auto",
         callback: Any = None,
         progress: bool = False,
@@ -76,13 +77,14 @@ class Run:
     ):
         elsewhere = "replicas can follow it" if hasattr(workers, "evaluator") else ""
         space = {"bounds": bounds, "scale": scale, "manifold": manifold, "elsewhere": elsewhere}
+        space["integers"] = integers
         settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         held = Constraints.checked(constraints, settings.limits["returns_constraints"])
         objective = with_arguments(fun, args)
         if held is not None:
-            check_usable(held, settings.strategy, settings.place, workers)
+            check_usable(held, settings, workers)
             if callable(objective):
                 objective = held.objective(objective, settings.evaluation["vectorized"])
         self._evaluator = make_evaluator(

@@ -23,6 +23,7 @@ from mmes.kernels.devices import started_from
 from mmes.run.options import RUN_OPTIONS, check_together
 from mmes.run.restarts import start_point, start_seed
 from mmes.spaces.bounds import checked_bounds, checked_box
+from mmes.spaces.boxes import with_integers
 from mmes.spaces.manifolds import Manifold, checked_manifold, manifold_from
 from mmes.spaces.start import Start, checked_start, claimed_size
 from mmes.strategies import (
@@ -63,6 +64,8 @@ class RunSettings:
         Whether the seed was given, or drawn.
     why : str
         Why ``"auto"`` took this strategy; empty where it was named.
+    integers : ndarray of bool or None
+        Which variables are integers, if any.
     """
 
     strategy: type[AnyStrategy]
@@ -72,6 +75,7 @@ class RunSettings:
     limits: dict[str, Any]
     seed_given: bool
     why: str = ""
+    integers: NDArray[np.bool_] | None = None
 
     @classmethod
     def checked(
@@ -90,7 +94,7 @@ class RunSettings:
         x0, sigma0, strategy, checkpoint
             As in `minimize`.
         space : dict
-            Its arguments `bounds`, `scale` and `manifold`; and `elsewhere`, why not every strategy
+            Its arguments `bounds`, `scale`, `manifold` and `integers`; and `elsewhere`, why not every strategy
             can be taken.
         options : dict
             Its options.
@@ -118,7 +122,8 @@ class RunSettings:
         if kind.needs_box and bounds is None:
             checked_box(None, None, f"the strategy {kind.name!r}")
         place = checked_start(x0, sigma0, bounds, scale, manifold)
-        return cls(kind, place, manifold, chosen, limits, seed_given, why)
+        integers = _checked_integers(space.get("integers"), kind, place, manifold)
+        return cls(kind, place, manifold, chosen, limits, seed_given, why, integers)
 
     @property
     def seed(self) -> int:
@@ -155,6 +160,7 @@ class RunSettings:
             bounds=place.box,
             scale=place.scale,
             manifold=self.manifold,
+            **({} if self.integers is None else {"integers": self.integers}),
             **options | {"seed": start_seed(self.seed, start)},
         )
 
@@ -210,6 +216,8 @@ class RunSettings:
         """Return the arrays of a checkpoint; those that were not given are left out."""
         lower, upper = self.place.box or (None, None)
         found = {"x0": self.place.x0, "scale": self.place.scale, "lower": lower, "upper": upper}
+        if self.integers is not None:
+            found["integers"] = self.integers.astype(np.float64)
         return {name: array for name, array in found.items() if array is not None}
 
     def continued(self, saved: dict[str, Any]) -> RunSettings:
@@ -244,7 +252,7 @@ class RunSettings:
                     f"{value!r}"
                 )
         ours, theirs = self.arrays(), saved["arrays"]
-        for name in ("x0", "scale", "lower", "upper"):
+        for name in ("x0", "scale", "lower", "upper", "integers"):
             if not _same(ours.get(name), theirs.get(name)):
                 raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
         # A checkpoint without it is of an older version, or its strategy was named.
@@ -299,7 +307,8 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             "manifold": None if described is None else manifold_from(described),
         }
         checked_start(**place)
-    return own | given | place | {"strategy": kind, "resume": "never"}
+        integers = None if "integers" not in arrays else np.array(arrays["integers"]) > 0
+    return own | given | place | {"strategy": kind, "resume": "never", "integers": integers}
 
 
 def _strategy_of_ours(name: Any) -> type[AnyStrategy]:
@@ -343,6 +352,20 @@ def _refuse_options_of_others(options: dict[str, Any], table: Any, choice: str) 
                 f"{name} is an option of the strategies {', '.join(others)}, but strategy='auto' "
                 f"took {choice}: name one of them, as in strategy={others[0]!r}"
             )
+
+
+def _checked_integers(
+    given: Any, kind: type[AnyStrategy], place: Start, manifold: Manifold | None
+) -> NDArray[np.bool_] | None:
+    """Return which variables are integers; None where none is."""
+    if given is None or given is False:
+        return None
+    if manifold is not None:
+        raise ValueError(f"integers cannot be combined with a manifold, here {manifold}")
+    if not issubclass(kind, AskTell):
+        raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
+    n = place.x0.size if place.x0 is not None else place.box[0].size  # type: ignore[index]
+    return with_integers(place.box, given, n).integers
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

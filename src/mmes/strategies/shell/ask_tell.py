@@ -14,16 +14,16 @@ from mmes.base.reasons import StopReason
 from mmes.errors import TellError
 from mmes.kernels import Handle
 from mmes.kernels.devices import started_from
-from mmes.spaces.boxes import Box, Clip
+from mmes.spaces.boxes import Box, Clip, Rounded, with_integers
 from mmes.spaces.manifolds import Manifold
-from mmes.spaces.start import checked_sigma
+from mmes.spaces.start import checked_sigma, claimed_size
 from mmes.strategies.parts.growth import grown_options
 from mmes.strategies.parts.recombination import rank
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, rebuilt, told
 from mmes.strategies.shell.protocol import Search, Vector
-from mmes.strategies.shell.setup import Beginning, apart, planned_search, widest_sigma
+from mmes.strategies.shell.setup import Beginning, apart, patience, planned_search, widest_sigma
 from mmes.strategies.shell.state import restored, state_of
 from mmes.strategies.shell.stopping import Ends
 
@@ -48,6 +48,9 @@ class AskTell:
     manifold : Manifold or None
         The space to search, for strategies that know manifolds. Points then have its shape, x0 as
         well as the candidates; bounds and scales do not go with it.
+    integers : array_like, bool or None
+        Which variables are integers: their indices, a mask, or True for all. Candidates hold
+        rounded values there, also those at both ends of the bounds.
     **options
         The options of all strategies and of this one; see `option_table`.
 
@@ -72,9 +75,11 @@ class AskTell:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
+        integers: Any = None,
         **options: Any,
     ):
         x0, options = started_from(x0, options)
+        bounds = with_integers(bounds, integers, claimed_size(x0))
         chosen = validated(self.option_table(), options, type(self).__name__)
         begun = Beginning.checked(self, x0, sigma0, (bounds, scale, manifold), chosen)
         self.options: dict[str, Any] = begun.options
@@ -96,9 +101,10 @@ class AskTell:
         self._ends = Ends(
             self.options,
             self.sigma0,
-            window=max(begun.setup.degrees_of_freedom, 200),
+            window=patience(begun.setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(begun.start)) + np.max(begun.reach)),
             spread=self._search.spread(),
+            by_steps=not isinstance(self.box, Rounded),
         )
         self._candidates = Candidates(self.kernel, self._n, apart(self.box))
         self._pending: Pending | None = None  # while values come in parts
@@ -381,7 +387,9 @@ class AskTell:
 
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that lie outside by their rounding alone."""
-        return None if self.box is None else Clip(self.box.lower, self.box.upper)
+        if self.box is None:
+            return None
+        return self.box.walls() or Clip(self.box.lower, self.box.upper)
 
     def in_shape(self, flat: Handle) -> Vector:
         """Return a point, entry by entry, in the shape of points, read-only."""
@@ -435,6 +443,9 @@ class AskTell:
             search.start(ranked.item(0))
             ranked, points = ranked[extra:], kernel.part(points, extra)
         failed = ranked.item(ranking.item(0)) == math.inf
+        integers = isinstance(self.box, Rounded)
+        if integers:  # some candidates always leave the integers that are the best
+            highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
         if failed and hasattr(search, "give_up"):
             search.give_up()  # type: ignore[attr-defined]
@@ -442,7 +453,11 @@ class AskTell:
             sigma = search.sigma
             where: tuple[NDArray[np.int64], ...] = () if places is None else (places,)
             search.update(points, ranking, ranked, self.generation, *where)
-            if _ties_decide(ranked, ranking):
+            if integers:
+                smallest = self.options["xtol"] * self.sigma0
+                least = self.box.least_sigma(search.population_size, smallest)  # type: ignore[union-attr]
+                search.sigma = max(search.sigma, least)
+            elif _ties_decide(ranked, ranking):
                 widest = widest_sigma(self.box, self.sigma0)
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
         self.generation += 1

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel
-from mmes.spaces.boxes import Box
+from mmes.spaces.boxes import Box, Rounded
 from mmes.strategies.shell.protocol import Search
 
 Rows = NDArray[np.int64]
@@ -59,6 +59,8 @@ class Candidates:
             kernel.assign(kernel.row(points, 0), first)
             drawn = kernel.part(points, 1)
         search.sample(drawn, generation)
+        if isinstance(self.apart, Rounded):
+            self.apart.widen(drawn, search.mean)
         self.points = self.evaluated = points
         if self.apart is not None:
             self.evaluated = kernel.population(rows, self._n)

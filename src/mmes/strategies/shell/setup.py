@@ -13,7 +13,7 @@ from mmes.kernels import Kernel, kernel_for
 from mmes.kernels.devices import check_able
 from mmes.kernels.manifold import ManifoldKernel, planned_bytes
 from mmes.spaces.bounds import checked_bounds, checked_inside
-from mmes.spaces.boxes import BOXES, Box, Start
+from mmes.spaces.boxes import BOXES, Box, IntegerBounds, Rounded, Start
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, claimed_size
 from mmes.strategies.parts.recombination import default_population_size
@@ -77,6 +77,8 @@ class Beginning:
         kernel = kernel_for(options)
         if kernel.device is not None:
             check_able(strategy.search_type.on_host, strategy.name, manifold, kernel.device)
+            if isinstance(bounds, IntegerBounds):
+                raise ValueError(f"integers cannot be combined with device={kernel.device!r}")
         if manifold is not None:
             kernel = ManifoldKernel(kernel, manifold)
         boxed = None if bounds is None else options["bounds_handling"]
@@ -146,7 +148,21 @@ def made_box(bounds: Any, start: Start, handling: str) -> Box | None:
     if sides is None:
         return None
     checked_inside(start.point, *sides)
+    if isinstance(bounds, IntegerBounds):
+        if handling != "smooth":
+            raise ValueError(f"bounds_handling={handling!r} cannot be combined with integers")
+        return Rounded.of_integers(bounds, start)
     return BOXES[handling].around(*sides, start)
+
+
+def patience(n: int, box: Box | None) -> int:
+    """Return the generations that values may stand still.
+
+    About one integer per generation changes by 1: in that time each has done so some five times,
+    up and down.
+    """
+    integers = 10 * box.count if isinstance(box, Rounded) else 0
+    return max(n, 200, integers)
 
 
 def widest_sigma(box: Box | None, sigma0: float) -> float:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from mmes.spaces.boxes import IntegerBounds
 from mmes.spaces.manifolds import manifold_from
 from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
 from mmes.strategies.shell.candidates import as_candidate
@@ -77,6 +80,8 @@ def _arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]
     """
     arrays = state["arrays"]
     bounds = (arrays["lower"], arrays["upper"]) if "lower" in arrays else None
+    if bounds is not None and "integers" in arrays:
+        bounds = IntegerBounds(*map(np.array, bounds), np.array(arrays["integers"]) > 0)
     # States of version 0.1.0 have no word for it.
     handling = {} if bounds is None else {"bounds_handling": "clip"}
     options = handling | with_new_names(state["options"]) | here

@@ -36,15 +36,24 @@ class Ends:
         along its path before sigma grows.
     spread : float
         The largest scale of a variable at the start.
+    by_steps : bool
+        Whether short steps are an end; not with integers, whose steps are not the strategy's.
     """
 
     def __init__(
-        self, options: dict[str, Any], sigma0: float, window: int, farthest: float, spread: float
+        self,
+        options: dict[str, Any],
+        sigma0: float,
+        window: int,
+        farthest: float,
+        spread: float,
+        by_steps: bool = True,
     ):
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
+        self._by_steps = by_steps
         self._failures_in_a_row = 0
         self._unbounded = False
         window = options["stagnation_window"] or window
@@ -89,7 +98,7 @@ class Ends:
             yield StopReason.FLAT
         if still is not None and still.converged:
             yield StopReason.CONVERGED_F
-        if look and sigma * search.spread() < self._smallest_step * self._first_spread:
+        if look and self._by_steps and sigma * search.spread() < self._smallest_step * self._first_spread:
             yield StopReason.CONVERGED_X
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
