@@ -104,7 +104,7 @@ class AskTell:
             window=patience(begun.setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(begun.start)) + np.max(begun.reach)),
             spread=self._search.spread(),
-            by_steps=not isinstance(self.box, Rounded),
+            integers=isinstance(self.box, Rounded),
         )
         self._candidates = Candidates(self.kernel, self._n, apart(self.box))
         self._pending: Pending | None = None  # while values come in parts
@@ -443,8 +443,8 @@ class AskTell:
             search.start(ranked.item(0))
             ranked, points = ranked[extra:], kernel.part(points, extra)
         failed = ranked.item(ranking.item(0)) == math.inf
-        integers = isinstance(self.box, Rounded)
-        if integers:  # some candidates always leave the integers that are the best
+        rounded, short = self.box if isinstance(self.box, Rounded) else None, False
+        if rounded is not None:  # some candidates always leave the integers that are the best
             highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
         if failed and hasattr(search, "give_up"):
@@ -453,9 +453,10 @@ class AskTell:
             sigma = search.sigma
             where: tuple[NDArray[np.int64], ...] = () if places is None else (places,)
             search.update(points, ranking, ranked, self.generation, *where)
-            if integers:
+            if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
-                least = self.box.least_sigma(search.population_size, smallest)  # type: ignore[union-attr]
+                least = rounded.least_sigma(search.population_size, smallest)
+                short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
             elif _ties_decide(ranked, ranking):
                 widest = widest_sigma(self.box, self.sigma0)
@@ -463,7 +464,7 @@ class AskTell:
         self.generation += 1
         self.evaluations += values.size
         self._forget()
-        self._ends.observe(self.generation, self._best_value, (lowest, highest), failed)
+        self._ends.observe(self.generation, self._best_value, (lowest, highest), failed, short)
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""

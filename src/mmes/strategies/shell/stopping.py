@@ -36,8 +36,9 @@ class Ends:
         along its path before sigma grows.
     spread : float
         The largest scale of a variable at the start.
-    by_steps : bool
-        Whether short steps are an end; not with integers, whose steps are not the strategy's.
+    integers : bool
+        Whether there are integers, whose steps never become short: those of the other variables
+        must then be short for a window.
     """
 
     def __init__(
@@ -47,13 +48,13 @@ class Ends:
         window: int,
         farthest: float,
         spread: float,
-        by_steps: bool = True,
+        integers: bool = False,
     ):
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
-        self._by_steps = by_steps
+        self._integers, self._window, self._short_steps = integers, window, 0
         self._failures_in_a_row = 0
         self._unbounded = False
         window = options["stagnation_window"] or window
@@ -64,7 +65,12 @@ class Ends:
         )
 
     def observe(
-        self, generation: int, best: float, extremes: tuple[float, float], failed: bool
+        self,
+        generation: int,
+        best: float,
+        extremes: tuple[float, float],
+        failed: bool,
+        short: bool = False,
     ) -> None:
         """Take note of the generation that ends.
 
@@ -78,9 +84,12 @@ class Ends:
             The lowest and the highest value of the generation.
         failed : bool
             Whether all its candidates failed.
+        short : bool
+            With integers: whether the steps of the other variables are as short as they may be.
         """
         self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
         self._unbounded = self._unbounded or extremes[0] == -math.inf
+        self._short_steps = self._short_steps + 1 if short else 0
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
 
@@ -98,7 +107,10 @@ class Ends:
             yield StopReason.FLAT
         if still is not None and still.converged:
             yield StopReason.CONVERGED_F
-        if look and self._by_steps and sigma * search.spread() < self._smallest_step * self._first_spread:
+        if self._integers:
+            if self._short_steps >= self._window:
+                yield StopReason.CONVERGED_X
+        elif look and sigma * search.spread() < self._smallest_step * self._first_spread:
             yield StopReason.CONVERGED_X
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
@@ -118,6 +130,7 @@ class Ends:
         return {
             "failures_in_a_row": self._failures_in_a_row,
             "unbounded": self._unbounded,
+            "short_steps": self._short_steps,
             "farthest": self._farthest,
             "first_spread": self._first_spread,
         }
@@ -130,6 +143,7 @@ class Ends:
         """Take over what `entries` and `arrays` returned."""
         self._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
         self._unbounded = state["unbounded"] is True
+        self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         spread = state.get("first_spread", self._first_spread)  # not in states of version 0.1.0
         self._first_spread = checked_scalar("first_spread", spread, 0.0)
