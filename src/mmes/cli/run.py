@@ -69,7 +69,7 @@ Go on from a checkpoint, to the bit as if the run had never stopped.
   mmes resume run.mmes model.py:loss --max-evaluations 1e7 with a larger budget
 
 A checkpoint holds no code: a function of yours is named again, and so is a strategy of yours
-(--strategy file.py:Class). Limits not given stay as they were;
+(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits not given stay as they were;
 a time limit counts anew.
 """
 
@@ -95,6 +95,11 @@ def run(argv: list[str]) -> int:
     )
     start.add_argument(
         "--scale", metavar="X", help="typical size of each variable: a,b,c or a file"
+    )
+    start.add_argument(
+        "--integers",
+        metavar="all|I,J,...",
+        help="variables that are integers: all of them, or their numbers from 0, such as 0,1,4-9",
     )
     start.add_argument(
         "--problem-option",
@@ -126,6 +131,9 @@ def run(argv: list[str]) -> int:
     problem = objective.problem if isinstance(objective, BuiltIn) else None
     needs_box = not is_auto(strategy) and get_strategy(strategy).needs_box
     options |= _checked(lambda: where_to_start(arguments, problem, options, needs_box))
+    if arguments.integers is not None:
+        options["integers"] = _integers(arguments.integers)
+    options |= _constraints(arguments)
     notes = _Notes(arguments.function, problem_options, strategy)
     made = _checked(
         lambda: Run(
@@ -166,7 +174,7 @@ def resume(argv: list[str]) -> int:
     del arrays, best  # maps of the file, which is about to be replaced
     _check_strategy(state, arguments, target)
     objective = load_target(target, problem_options)
-    changes = chosen(arguments, RUN_OPTIONS)
+    changes = chosen(arguments, RUN_OPTIONS) | _constraints(arguments)
     notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
@@ -188,8 +196,34 @@ def resume(argv: list[str]) -> int:
     return _carry_out(made, arguments, target, arguments.checkpoint or arguments.file)
 
 
+def _integers(text: str) -> Any:
+    """Return what --integers means."""
+    if text == "all":
+        return True
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise Mistake(f"--integers must be 'all' or numbers such as 0,1,4-9, not {text!r}")
+        found += range(int(low), int(high or low) + 1)
+    return found
+
+
+def _constraints(arguments: Any) -> dict[str, Any]:
+    """Return the functions that --constraints names."""
+    if not arguments.constraints:
+        return {}
+    return {"constraints": [load_target(name, {}) for name in arguments.constraints]}
+
+
 def _add_common(parser: Parser) -> None:
     group = add_options(parser, "evaluation", EVALUATION)
+    group.add_argument(
+        "--constraints",
+        action="append",
+        metavar="FILE.py:G",
+        help="a function g of yours, feasible where g(x) <= 0; may be given several times",
+    )
     group.add_argument(
         "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
     )
