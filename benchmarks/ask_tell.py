@@ -68,7 +68,7 @@ def filled_optimizer(
     """Return MMES with a full archive, and a call that does one generation."""
     made = mmes.strategies.STRATEGIES[strategy]
     es = made(np.zeros(n), 1.0, seed=1, stagnation_window="off", damping=1e6, **options)
-    archive = es._search.state.archive
+    archive = es.search.state.archive
     rows = archive.vectors.shape[0]
     # As many steps of random directions as there are slots, in the order of their age.
     NativeKernel().fill_normals(archive.vectors, 1.0, 1, 7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,9 +242,9 @@ def g_functions() -> list[Case]:
         centre = np.clip(np.round(X), 1.0, 9.0)
         return np.sum((X - centre) ** 2, axis=1)[:, None] - 0.0625
 
-    def case(name: str, f: object, g: object, optimum: float, box: object, h: object = None) -> Case:
-        n = box[0].size  # type: ignore[index]
-        return Case(name, f, g, optimum, 1e-4, 20_000 * n, n, box=box, h=h, restarts=20)  # type: ignore[arg-type]
+    def case(name: str, f: Any, g: Any, optimum: float, box: Any, h: Any = None) -> Case:
+        n = box[0].size
+        return Case(name, f, g, optimum, 1e-4, 20_000 * n, n, box=box, h=h, restarts=20)
 
     wide = np.array([1.0] * 9 + [100.0] * 3 + [1.0])
     low10, high10 = np.array([100.0, 1e3, 1e3] + [10.0] * 5), np.array([1e4] * 3 + [1e3] * 5)
@@ -276,9 +277,7 @@ def g_functions() -> list[Case]:
         ),
         case(
             "g05",
-            lambda X: (
-                3 * X[:, 0] + 1e-6 * X[:, 0] ** 3 + 2 * X[:, 1] + 2e-6 / 3 * X[:, 1] ** 3
-            ),
+            lambda X: 3 * X[:, 0] + 1e-6 * X[:, 0] ** 3 + 2 * X[:, 1] + 2e-6 / 3 * X[:, 1] ** 3,
             lambda X: np.column_stack((X[:, 2] - X[:, 3] - 0.55, X[:, 3] - X[:, 2] - 0.55)),
             5126.4967140071,
             (np.array([0, 0, -0.55, -0.55]), np.array([1200, 1200, 0.55, 0.55])),

@@ -54,7 +54,8 @@ class Counted:
         f, g = float(case.f(X)[0]), case.g(X)[0]
         h = np.empty(0) if case.h is None else case.h(X)[0]
         worst = violation(g, h)
-        if (worst, f if worst <= 0 else 0) < (self.best[0], self.best[1] if self.best[0] <= 0 else 0):
+        # Feasible values by themselves, others by their violation.
+        if worst < self.best[0] or (worst == self.best[0] and f < self.best[1]):
             self.best = worst, f
         if worst <= 0 and case.error(f) <= case.goal:
             self.reached = min(self.reached, self.calls)
@@ -125,12 +126,18 @@ def pycma(case: Case, seed: int) -> Outcome:
     rng, success = np.random.default_rng(seed), False
     with contextlib.suppress(TimeoutError), contextlib.redirect_stdout(io.StringIO()):
         for start in range(case.restarts + 1):
-            x0, sigma0, options = case.start, case.sigma0, {"verbose": -9, "seed": seed + 100 * start}
+            x0, sigma0, options = (
+                case.start,
+                case.sigma0,
+                {"verbose": -9, "seed": seed + 100 * start},
+            )
             if case.box is not None:
                 low, high = case.box
                 x0, sigma0 = low + rng.random(case.n) * (high - low), 0.3
                 options |= {"bounds": [low, high], "CMA_stds": high - low}
-            _, es = cma.fmin_con2(lambda x: measured(x)[0], x0, sigma0, constraints=g, options=options)
+            _, es = cma.fmin_con2(
+                lambda x: measured(x)[0], x0, sigma0, constraints=g, options=options
+            )
             success = bool(es.stop()) and counted.best[0] <= 0
             if math.isfinite(counted.reached):
                 break

@@ -108,7 +108,7 @@ def filled(strategy: str, n: int, m: int, **options: object) -> mmes.strategies.
     )
     es.ask()
     es.tell(torch.arange(float(es.rows), device="cuda"))
-    archive = es._search.state.archive
+    archive = es.search.state.archive
     for row in archive.vectors:
         row.normal_()
     archive.order = np.random.default_rng(1).permutation(m)
@@ -118,7 +118,7 @@ def filled(strategy: str, n: int, m: int, **options: object) -> mmes.strategies.
 
 def moved_bytes(es: mmes.strategies.AskTell) -> tuple[int, int]:
     """Return the bytes that sampling a generation must move, and those that telling it must."""
-    search, n = es._search, es.dimension
+    search, n = es.search, es.dimension
     law = search._generation._mixer.law(search.state, 1, es.generation)
     drawn = law.drawn
     assert isinstance(drawn, DrawnRows)
@@ -135,7 +135,7 @@ def moved_bytes(es: mmes.strategies.AskTell) -> tuple[int, int]:
 def draws_of(es: mmes.strategies.AskTell) -> int:
     from mmes.strategies.mmes import mirroring
 
-    return mirroring.draws(es.parameters, es._search.state)
+    return mirroring.draws(es.parameters, es.search.state)
 
 
 def resample(es: mmes.strategies.AskTell) -> Callable[[], None]:
@@ -195,7 +195,7 @@ def measure_host(n: int, m: int, repeats: int) -> None:
     """Time ask + tell of the host's kernel on one thread, and numpy's normals, in turns."""
     es = mmes.MMES(np.zeros(n), 1.0, seed=1, threads=1, archive_size=m, damping=1e9)
     random = np.random.default_rng(1)
-    archive = es._search.state.archive
+    archive = es.search.state.archive
     for row in archive.vectors:
         random.standard_normal(out=row, dtype=np.float32)
     archive.order = random.permutation(m)
@@ -290,7 +290,7 @@ def variants(copy: float) -> None:
         for blocks, warps in ((64, 1), (64, 2), (128, 1), (128, 2), (128, 4), (256, 4)):
             for draws in (1, 2, 4, 32):
                 triton._BLOCKS, triton._DRAWS, triton._WARPS = blocks, draws, warps
-                es.kernel._launch.forget()
+                es.kernel.launch.forget()
                 seconds = kernel_seconds(resample(es), "sample", 10)
                 record(
                     f"variant, n = {n:.3g}",

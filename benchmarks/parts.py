@@ -41,7 +41,7 @@ def kernel_parts(n: int, archive_size: int) -> tuple[int, dict[str, Callable[[],
     population, mean, path = kernel.population(size, n), kernel.vector(n), kernel.vector(n)
     directions = kernel.directions(archive_size, n)
     kernel.fill_normals(directions, 1.0, 1, 7)
-    drawn_law = es._search._generation._mixer.law(es._search.state, draws, 0)
+    drawn_law = es.search._generation._mixer.law(es.search.state, draws, 0)
     order = np.arange(archive_size)
     drawn_law = drawn_law._replace(
         drawn=drawn_law.drawn._replace(order=order, cumulative=cumulative_ages(p.c_a, archive_size))

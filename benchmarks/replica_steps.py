@@ -55,7 +55,7 @@ class Objective:
         if self.way == "without (b) and (c)":
             replica.Replica._points = AllRowsFirst._points
         elif self.way == "without (c)":
-            replica._LONG = math.inf
+            replica.LONG = math.inf
 
     def __call__(self, x):
         time.sleep(self.seconds)

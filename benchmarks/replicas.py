@@ -40,7 +40,7 @@ OPTIONS = {
     "vectorized": False,
     "evaluation_timeout": None,
     "retries": 3,
-    "lost": "raise",
+    "on_lost": "raise",
     "chunk_size": None,
 }
 WAYS = (

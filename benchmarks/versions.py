@@ -33,7 +33,8 @@ def filled_optimizer(n: int, memory: float, scaling: str):
     m = min(2 * int(np.ceil(np.sqrt(n))), int(memory * 2**30) // (4 * n))
     settled = {"stagnation_window": "off", "damping": 1e6, "threads": 1}
     es = mmes.MMES(np.zeros(n), 1.0, seed=1, archive_size=m, scaling=scaling, **settled)
-    archive = es._search.state.archive
+    search = es.search if hasattr(es, "search") else es._search  # before 0.2.0
+    archive = search.state.archive
     rng = np.random.default_rng(1)
     for row in archive.vectors:
         rng.standard_normal(out=row, dtype=np.float32)

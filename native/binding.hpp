@@ -42,8 +42,8 @@ void bind_short(nb::module_& m);
 // The sum, rounded once, as Python's math.fsum has it.
 double exact_sum(const std::vector<double>& terms);
 
-// What `recombine` and `step_squares` are called with, checked.
-RecombineArguments recombine_arguments(const nb::tuple& call);
+// What `recombine` and `step_squares` are called with, a RecombineCall, checked.
+RecombineArguments recombine_arguments(const nb::tuple& record);
 
 inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);

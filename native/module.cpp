@@ -1,5 +1,5 @@
 // The extension module: checks the arrays, picks the SIMD level, splits coordinates among threads.
-#include "binding.hpp"
+#include "records.hpp"
 
 namespace mmes {
 
@@ -27,13 +27,14 @@ Level::Level(const std::string& name) {
 #endif
 }
 
-// `call` holds the fields of mmes.kernels.protocol.RecombineCall in its order.
-RecombineArguments recombine_arguments(const nb::tuple& call) {
-    const auto population = nb::cast<Array<const double, 2>>(call[0], false);
-    const auto parents = nb::cast<Array<const std::int64_t, 1>>(call[1], false);
-    const auto weights = nb::cast<Array<const double, 1>>(call[2], false);
-    const auto mean = nb::cast<Array<double, 1>>(call[3], false);
-    const auto path = nb::cast<Array<double, 1>>(call[4], false);
+RecombineArguments recombine_arguments(const nb::tuple& record) {
+    using Field = RecombineCall;
+    const Record<Field> call(record);
+    const auto population = call.array<const double, 2>(Field::population);
+    const auto parents = call.array<const std::int64_t, 1>(Field::parents);
+    const auto weights = call.array<const double, 1>(Field::weights);
+    const auto mean = call.array<double, 1>(Field::mean);
+    const auto path = call.array<double, 1>(Field::path);
     RecombineArguments a{};
     a.population = population.data();
     a.n = population.shape(1);
@@ -47,13 +48,10 @@ RecombineArguments recombine_arguments(const nb::tuple& call) {
     require(mean.shape(0) == a.n && path.shape(0) == a.n, "mean, path and population differ in dimension");
     a.mean = mean.data();
     a.path = path.data();
-    a.decay = nb::cast<double>(call[5]);
-    a.gain = nb::cast<double>(call[6]);
-    if (!call[7].is_none()) {
-        const auto row = nb::cast<Array<float, 1>>(call[7], false);
-        require(row.shape(0) == a.n, "archive row and population differ in dimension");
-        a.archive_row = row.data();
-    }
+    a.decay = call.get<double>(Field::decay);
+    a.gain = call.get<double>(Field::gain);
+    const auto row = call.optional_array<float, 1>(Field::archive_row);
+    a.archive_row = data_or_null(row, a.n, "archive row and population differ in dimension");
     return a;
 }
 
@@ -81,30 +79,18 @@ void normals(const Level& level, Array<float, 1> out, std::uint64_t seed, std::u
     level.kernels->normals(out.data(), out.shape(0), {seed, stream, generation, candidate});
 }
 
-// The array behind an entry of a call record; null where the entry is None.
-template <class T, std::size_t dims>
-std::optional<Array<T, dims>> optional_array(const nb::handle& entry) {
-    if (entry.is_none()) return std::nullopt;
-    return nb::cast<Array<T, dims>>(entry, false);
-}
-
-template <class T, std::size_t dims>
-Array<T, dims> array_of(const nb::handle& entry) {
-    return nb::cast<Array<T, dims>>(entry, false);
-}
-
-// The fields of mmes.kernels.protocol.DrawnRows, in its order.
+// The fields of DrawnRows, and what is drawn by them.
 struct Drawn {
     Array<const double, 1> cumulative;
     Array<const std::int64_t, 1> order;
     std::size_t used;
     float factor;
 
-    explicit Drawn(const nb::tuple& record)
-        : cumulative(array_of<const double, 1>(record[0])),
-          order(array_of<const std::int64_t, 1>(record[1])),
-          used(nb::cast<std::size_t>(record[2])),
-          factor(static_cast<float>(nb::cast<double>(record[3]))) {
+    explicit Drawn(const Record<DrawnRows>& record)
+        : cumulative(record.array<const double, 1>(DrawnRows::cumulative)),
+          order(record.array<const std::int64_t, 1>(DrawnRows::order)),
+          used(record.get<std::size_t>(DrawnRows::used)),
+          factor(static_cast<float>(record.get<double>(DrawnRows::factor))) {
         require(cumulative.shape(0) > 0, "the law of the ages is empty");
     }
 
@@ -146,7 +132,7 @@ struct Drawn {
 
 void drawn_rows(const Level& level, Array<std::int64_t, 2> rows, Array<float, 2> factors, nb::tuple record,
                 std::uint64_t seed, std::uint32_t generation) {
-    const Drawn drawn(record);
+    const Drawn drawn{Record<DrawnRows>(record)};
     require(rows.shape(1) == drawn.used && factors.shape(1) == drawn.used && factors.shape(0) == rows.shape(0),
             "rows and factors must have one line per draw");
     drawn.draw(*level.kernels, rows.data(), factors.data(), rows.shape(0), seed, generation);
@@ -162,12 +148,15 @@ struct BoxArrays {
         const int code = nb::cast<int>(box.attr("code"));
         if (code < 0) return;  // a treatment of its own, which Python carries out
         arguments.treatment = static_cast<Box>(code);
-        lower = array_of<const double, 1>(box.attr("lower"));
-        upper = array_of<const double, 1>(box.attr("upper"));
+        const auto array_of = [&box](const char* name) {
+            return nb::cast<Array<const double, 1>>(box.attr(name), false);
+        };
+        lower = array_of("lower");
+        upper = array_of("upper");
         arguments.lower = data_or_null(lower, n, "lower bounds and points differ in dimension");
         arguments.upper = data_or_null(upper, n, "upper bounds and points differ in dimension");
         if (arguments.treatment == Box::smooth) {
-            knee = array_of<const double, 1>(box.attr("knee"));
+            knee = array_of("knee");
             arguments.knee = data_or_null(knee, n, "knees and points differ in dimension");
         }
     }
@@ -182,31 +171,31 @@ KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t dra
     return {kept->data(), kept->shape(1)};
 }
 
-// `call` holds the fields of mmes.kernels.protocol.SampleCall in its order, and its law those of StepLaw; `kept` receives
-// the isotropic parts.
-void sample(const Level& level, int threads, nb::tuple call, std::optional<Array<float, 2>> kept) {
+// `record` is a SampleCall; `kept` receives the isotropic parts.
+void sample(const Level& level, int threads, nb::tuple record, std::optional<Array<float, 2>> kept) {
     const KernelTable& kernel = *level.kernels;
-    const auto population = array_of<double, 2>(call[0]);
-    const auto mean = array_of<const double, 1>(call[2]);
-    const auto directions = optional_array<const float, 2>(call[4]);
-    const auto law = nb::cast<nb::tuple>(call[5]);
-    const auto wanted = optional_array<const std::int64_t, 1>(call[9]);
-    const auto rows = optional_array<const std::int64_t, 2>(law[1]);
-    const auto factors = optional_array<const float, 2>(law[2]);
-    const auto scale = optional_array<const double, 1>(law[4]);
-    const auto isotropic_each = optional_array<const float, 1>(law[6]);
+    const Record<SampleCall> call(record);
+    const Record<StepLaw> law(call[SampleCall::law]);
+    const auto population = call.array<double, 2>(SampleCall::population);
+    const auto mean = call.array<const double, 1>(SampleCall::mean);
+    const auto directions = call.optional_array<const float, 2>(SampleCall::directions);
+    const auto wanted = call.optional_array<const std::int64_t, 1>(SampleCall::rows);
+    const auto rows = law.optional_array<const std::int64_t, 2>(StepLaw::rows);
+    const auto factors = law.optional_array<const float, 2>(StepLaw::factors);
+    const auto scale = law.optional_array<const double, 1>(StepLaw::scale);
+    const auto isotropic_each = law.optional_array<const float, 1>(StepLaw::isotropic_each);
 
     SampleArguments a{};
-    const std::size_t count = population.shape(0), draws = nb::cast<std::size_t>(call[1]);
+    const std::size_t count = population.shape(0), draws = call.get<std::size_t>(SampleCall::draws);
     a.population = population.data();
     a.n = population.shape(1);
     a.draws = draws;
     require(mean.shape(0) == a.n, "mean and population differ in dimension");
     a.mean = mean.data();
-    a.sigma = nb::cast<double>(call[3]);
+    a.sigma = call.get<double>(SampleCall::sigma);
     a.scale = data_or_null(scale, a.n, "scale and population differ in dimension");
-    a.noise = {static_cast<Noise>(nb::cast<int>(law[3])), nb::cast<std::uint64_t>(call[7]),
-               nb::cast<std::uint32_t>(call[8])};
+    a.noise = {static_cast<Noise>(law.get<int>(StepLaw::noise)), call.get<std::uint64_t>(SampleCall::seed),
+               call.get<std::uint32_t>(SampleCall::generation)};
 
     std::vector<std::int64_t> places(2 * draws, -1);
     for (std::size_t k = 0; k < count; ++k) {
@@ -221,8 +210,8 @@ void sample(const Level& level, int threads, nb::tuple call, std::optional<Array
 
     std::vector<std::int64_t> own_rows;
     std::vector<float> own_factors;
-    if (!law[7].is_none()) {
-        const Drawn drawn(nb::cast<nb::tuple>(law[7]));
+    if (!law[StepLaw::drawn].is_none()) {
+        const Drawn drawn{Record<DrawnRows>(law[StepLaw::drawn])};
         a.used = drawn.used;
         own_rows.resize(draws * a.used);
         own_factors.resize(draws * a.used);
@@ -242,10 +231,10 @@ void sample(const Level& level, int threads, nb::tuple call, std::optional<Array
     }
     const std::int64_t limit = directions ? static_cast<std::int64_t>(directions->shape(0)) : 0;
     for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the directions");
-    a.isotropic = static_cast<float>(nb::cast<double>(law[0]));
+    a.isotropic = static_cast<float>(law.get<double>(StepLaw::isotropic));
     a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor per draw");
-    a.scale_rows = nb::cast<bool>(law[5]);
-    const BoxArrays box(call[6], a.n);
+    a.scale_rows = law.get<bool>(StepLaw::scale_rows);
+    const BoxArrays box(call[SampleCall::box], a.n);
     a.box = box.arguments;
     a.kept = kept_noise(kept, draws, a.n);
     a.past_caches = count * a.n * sizeof(double) > kCached;
@@ -261,10 +250,11 @@ void recombine(const Level& level, int threads, nb::tuple call) {
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
-// `call` holds the fields of mmes.kernels.protocol.ScaleCall in its order; `kept` is what `sample` kept of that generation.
-void adapt_scale(const Level& level, int threads, nb::tuple call, double limit, std::optional<Array<float, 2>> kept) {
-    const auto scale = array_of<double, 1>(call[0]);
-    const auto weights = array_of<const double, 1>(call[1]);
+// `record` is a ScaleCall; `kept` is what `sample` kept of that generation.
+void adapt_scale(const Level& level, int threads, nb::tuple record, double limit, std::optional<Array<float, 2>> kept) {
+    const Record<ScaleCall> call(record);
+    const auto scale = call.array<double, 1>(ScaleCall::scale);
+    const auto weights = call.array<const double, 1>(ScaleCall::weights);
     const std::size_t n = scale.shape(0);
     std::vector<double> sums((n + kTile - 1) / kTile);
     const std::unique_ptr<double[]> increments(new double[n]);  // not filled
@@ -272,10 +262,10 @@ void adapt_scale(const Level& level, int threads, nb::tuple call, double limit, 
                            sums.data(),
                            weights.data(),
                            weights.shape(0),
-                           nb::cast<double>(call[2]),
+                           call.get<double>(ScaleCall::rate),
                            limit,
-                           {static_cast<Noise>(nb::cast<int>(call[3])), nb::cast<std::uint64_t>(call[4]),
-                            nb::cast<std::uint32_t>(call[5])},
+                           {static_cast<Noise>(call.get<int>(ScaleCall::noise)),
+                            call.get<std::uint64_t>(ScaleCall::seed), call.get<std::uint32_t>(ScaleCall::generation)},
                            kept_noise(kept, weights.shape(0), n)};
     double* entries = scale.data();
     const KernelTable& kernel = *level.kernels;
@@ -308,6 +298,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels of mmes: arrays in, arrays out.";
     // A kernel that is still held when Python ends is no fault to be reported to the user.
     nb::set_leak_warnings(false);
+    m.attr("RECORDS") = record_fields();
     m.def("simd_levels", &simd_levels);
     nb::class_<Level>(m, "Level").def(nb::init<const std::string&>());
     m.def("words", &words);

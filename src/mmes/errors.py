@@ -113,3 +113,8 @@ def in_words(error: BaseException) -> str:
         return str(error)
     except Exception as second:
         return f"<its message cannot be shown: {type(second).__name__}>"
+
+
+def note(first: BaseException, later: BaseException) -> None:
+    """Let an error that came while another one was dealt with be seen beside the first."""
+    first.add_note(f"mmes: after it came {type(later).__name__}: {in_words(later)}")

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
 from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.protocol import SharesResult
 from mmes.run.loop import Run
 from mmes.run.options import RUN_OPTIONS
 from mmes.run.progress import Progress
 from mmes.run.result import Result
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies import AnyStrategy, options_of
+from mmes.strategies import Optimizer, options_of
 
 __all__ = ["RUN_OPTIONS", "Run", "minimize", "options", "resume"]
 
@@ -30,7 +31,7 @@ def minimize(
     manifold: Manifold | None = None,
     constraints: Any = None,
     integers: Any = None,
-    strategy: str | type[AnyStrategy] = "auto",
+    strategy: str | type[Optimizer] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
@@ -101,7 +102,8 @@ def minimize(
         never overwritten by a new run.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
-        `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `lost`,
+        `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation:
+        `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
         `checkpoint_strict`, `resume`. And all options of the strategy (see
         ``mmes.AdaptiveMMES.option_table()``), among them `seed`. `mmes.options` shows what each
@@ -155,7 +157,7 @@ def minimize(
     )
 
 
-def options(strategy: str | type[AnyStrategy] = "auto") -> OptionTable:
+def options(strategy: str | type[Optimizer] = "auto") -> OptionTable:
     """Return all options of `minimize` with a strategy; what it shows is a table.
 
     Parameters
@@ -176,7 +178,7 @@ def resume(
     path: str | os.PathLike[str],
     fun: Callable[[Any], Any] | None,
     *,
-    strategy: str | type[AnyStrategy] | None = None,
+    strategy: str | type[Optimizer] | None = None,
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
@@ -238,8 +240,9 @@ def resume(
 
 def _shared(workers: Any, fun: Any, make: Callable[[], Run]) -> Result:
     """Run here; where every process of a job makes this call (MPI), in one of them for all."""
-    share = getattr(workers, "share", None)
-    return make().run() if share is None else share(lambda: make().run(), fun)
+    if isinstance(workers, SharesResult):
+        return workers.share(lambda: make().run(), fun)
+    return make().run()
 
 
 def resumed_run(

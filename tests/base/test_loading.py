@@ -106,7 +106,7 @@ def test_a_strategy_by_its_place(model) -> None:
         lambda x: float(x @ x), np.ones(4), 0.5, strategy=f"{model}:Mine", max_evaluations=50
     )
     assert r.strategy == "mine"
-    with pytest.raises(TypeError, match=r"number must be a subclass of mmes.strategies.AskTell"):
+    with pytest.raises(TypeError, match=r"number must be a subclass of mmes.extend.AskTell"):
         get_strategy(f"{model}:number")
     with pytest.raises(ValueError, match=r"there is no class 'Minde' in .*did you mean 'Mine'"):
         get_strategy(f"{model}:Minde")

@@ -14,7 +14,7 @@ def group(folder, limit, current, active=0, inactive=0):
 
 def headroom(tmp_path, own="0::/\n"):
     (tmp_path / "own").write_text(own)
-    return memory._cgroup_headroom(tmp_path / "root", tmp_path / "own")
+    return memory.cgroup_headroom(tmp_path / "root", tmp_path / "own")
 
 
 def test_files_kept_in_memory_are_not_used_memory(tmp_path):

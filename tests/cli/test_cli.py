@@ -19,7 +19,7 @@ import mmes
 from mmes import checkpoint
 from mmes.cli import main
 from mmes.cli.arguments import add_options
-from mmes.cli.doctor import EXTRAS, _estimate
+from mmes.cli.doctor import EXTRAS, print_estimate
 from mmes.run.options import RUN_OPTIONS
 from mmes.testing import hostile
 from paths import ROOT
@@ -198,7 +198,7 @@ def test_the_doctor_finds_all_well(command, monkeypatch):
 
 def test_the_doctor_does_not_call_well_what_does_not_fit(command, monkeypatch):
     monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 2**32)
-    monkeypatch.setattr("mmes.cli.doctor._check", lambda: True)  # half a minute; see above
+    monkeypatch.setattr("mmes.cli.doctor.check_health", lambda: True)  # half a minute; see above
     status, out, _ = command("doctor", "--dim", "1e15")
     assert status == 0
     assert out.endswith("1,000,000,000,000,000 variables do not fit into this machine.\n")
@@ -214,7 +214,7 @@ def test_the_doctor_does_not_call_well_what_does_not_fit(command, monkeypatch):
 )
 def test_the_doctor_estimates_for_the_strategy_of_that_size(capsys, n, words):
     """Failed before: of MMES, and with a warning that 4.194e+06 TiB were usable."""
-    assert _estimate(n, 8 * 2**30) == (n < 10**15)
+    assert print_estimate(n, 8 * 2**30) == (n < 10**15)
     assert re.search(words, capsys.readouterr().out)
 
 
@@ -224,10 +224,8 @@ def test_the_doctor_knows_every_extra():
 
 
 def test_row27_the_doctor_says_why_there_is_no_native_kernel(command, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mmes.kernels._native", None)
-    monkeypatch.delattr(mmes, "_native", raising=False)
-    monkeypatch.delitem(sys.modules, "mmes.kernels.native", raising=False)
-    monkeypatch.setattr("mmes.cli.doctor._workers_agree", lambda: True)
+    monkeypatch.setitem(sys.modules, "mmes.kernels.native", None)
+    monkeypatch.setattr("mmes.cli.doctor.workers_agree", lambda: True)
     with pytest.warns(mmes.MMESWarning, match="native kernel"):
         _, out, _ = command("doctor", "--dim", 10)
     assert "kernel: numpy reference, because the native one cannot be loaded" in out

@@ -145,6 +145,6 @@ def test_what_is_no_value_does_not_cost_what_was_found(command, folder, function
     words = ("run", f"late.py:{function}", *START, *flags, "--checkpoint", "run.mmes")
     status, _, err = command(*words, "--out", "o")
     assert status == 3
-    assert re.search(rf"returned None \(of type NoneType\) \({place}\)\n", err), err
+    assert re.search(rf"returned None \(a NoneType\) \({place}\)\n", err), err
     assert "to go on: mmes resume run.mmes" in err
     assert 90 <= json.loads((folder / "o" / "result.json").read_text())["nfev"] <= 101

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.spaces.boxes import Start
-from mmes.spaces.boxes.rounded import IntegerBounds, Rounded, margin, with_integers
+from mmes.spaces.boxes import Rounded, Start
+from mmes.spaces.boxes.rounded import margin
 from mmes.strategies import ActiveCMA
 
 BEST = np.array([2.0, -3.0, 4.0, 0.25, -1.5, 0.75])
@@ -37,7 +37,9 @@ def test_the_objective_sees_integers_and_so_does_the_result() -> None:
     points = np.array(seen)
     assert np.array_equal(points[:, :3], np.rint(points[:, :3]))
     assert not np.array_equal(points[:, 3:], np.rint(points[:, 3:]))
-    assert result.x[:3].tolist() == [2.0, -3.0, 4.0] and result.fun < 1e-12 and result.success
+    assert result.x[:3].tolist() == [2.0, -3.0, 4.0]
+    assert result.fun < 1e-12
+    assert result.success
     assert result.mean[:3].tolist() == [2.0, -3.0, 4.0]
 
 
@@ -48,13 +50,14 @@ def test_a_mask_and_true_say_the_same_as_indices() -> None:
 
 
 def test_both_ends_of_a_box_are_as_likely_as_the_others() -> None:
-    bounds = IntegerBounds(np.zeros(1), np.full(1, 3.0), np.ones(1, dtype=bool))
-    box = Rounded.of_integers(bounds, Start(np.zeros(1), 1.0))
+    sides, mask = (np.zeros(1), np.full(1, 3.0)), np.ones(1, dtype=bool)
+    box = Rounded.of_integers(sides, mask, Start(np.zeros(1), 1.0))
     rng = np.random.default_rng(1)
     found = box.map_points(rng.uniform(-40.0, 40.0, (40_000, 1)))
     counts = np.unique(found, return_counts=True)[1]
     # 5 standard deviations of a binomial: a false alarm of 2e-6 at most.
-    assert counts.size == 4 and np.abs(counts - 10_000).max() < 5 * np.sqrt(40_000 * 0.25 * 0.75)
+    assert counts.size == 4
+    assert np.abs(counts - 10_000).max() < 5 * np.sqrt(40_000 * 0.25 * 0.75)
 
 
 def test_the_margin_leaves_an_integer_once_in_so_many_draws() -> None:
@@ -90,14 +93,16 @@ def test_integers_with_bounds_and_constraints() -> None:
         max_evaluations=3_000,
     )
     # 3 * 3 + 2 * 4 = 17 at (3, 4): the best of the feasible pairs.
-    assert result.fun == -17.0 and result.x.tolist() == [3.0, 4.0]
+    assert result.fun == -17.0
+    assert result.x.tolist() == [3.0, 4.0]
 
 
 def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path) -> None:
     path, whole = tmp_path / "run.mmes", run(max_generations=60, bounds=(-5.0, 5.0))
     run(max_generations=25, bounds=(-5.0, 5.0), checkpoint=path)
     rest = mmes.resume(path, sphere, max_generations=60)
-    assert np.array_equal(rest.x, whole.x) and (rest.fun, rest.nfev) == (whole.fun, whole.nfev)
+    assert np.array_equal(rest.x, whole.x)
+    assert (rest.fun, rest.nfev) == (whole.fun, whole.nfev)
 
 
 def test_ask_and_tell_go_on_from_their_state() -> None:
@@ -128,7 +133,3 @@ def test_ask_and_tell_go_on_from_their_state() -> None:
 def test_what_cannot_be_is_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         run(**more)
-
-
-def test_without_integers_bounds_stay_as_they_are() -> None:
-    assert with_integers((0.0, 1.0), None, 3) == (0.0, 1.0)

@@ -26,7 +26,8 @@ class Plain:
 
     def evaluate(self, points, generation, keep_going):
         if self.task.vectorized:
-            return as_values(self.task.objective(points), len(points)) if keep_going() else []
+            go_on = len(points) and keep_going()
+            return as_values(self.task.objective(points), len(points)) if go_on else []
         values = []
         for row, x in enumerate(points):
             if not keep_going():
@@ -129,11 +130,11 @@ def test_a_maker_of_evaluators_gets_the_task_and_the_options() -> None:
             return Plain(task)
 
     maker = Maker()
-    options = {"seed": 1, "max_evaluations": 50, "retries": 5, "lost": "fail"}
+    options = {"seed": 1, "max_evaluations": 50, "retries": 5, "on_lost": "nan"}
     r = mmes.minimize(sphere, X0, 0.5, workers=maker, evaluation_timeout=2.0, **options)
     assert r.nfev == 50
     assert maker.got[0].objective is sphere
-    assert maker.got[1:] == (5, "fail", 2.0)
+    assert maker.got[1:] == (5, "nan", 2.0)
     maker.evaluator = lambda *_: 3
     with pytest.raises(TypeError, match="must return an object with evaluate and close, not 3"):
         mmes.minimize(sphere, X0, 0.5, workers=maker)

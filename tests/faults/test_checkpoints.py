@@ -193,7 +193,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     """It opens the unfinished file, the owner finishes, and only then is the lock free."""
     path = tmp_path / "run.mmes"
     partial = checkpoint.partial_path(path)
-    lock = files._lock
+    lock = files.lock
     met = []
 
     def late(handle, name):
@@ -206,7 +206,7 @@ def test_row32_a_second_writer_never_touches_the_finished_file(tmp_path, monkeyp
     checkpoint.write(path, {"n": 1}, {"x": np.arange(5.0)})
     finished = path.read_bytes()
     os.rename(path, partial)
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(files, "lock", late)
     checkpoint.write(path, {"n": 2}, {})
     assert met == [finished]
     assert checkpoint.read(path)[0] == {"n": 2}
@@ -286,8 +286,8 @@ def checkpoint_format(path):
 
 def test_row15_a_newer_format_is_refused_with_a_sentence(saved, monkeypatch):
     state, arrays = checkpoint.read(saved)
-    monkeypatch.setattr(checkpoint.format, "FORMAT", 2)
+    monkeypatch.setattr(checkpoint.format, "FORMAT", checkpoint.FORMAT + 1)
     checkpoint.write(saved, state, arrays)
     monkeypatch.undo()
-    with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 2.*upgrade mmes"):
+    with pytest.raises(mmes.CheckpointTooNew, match=r"newer version.*format 3.*upgrade mmes"):
         mmes.resume(saved, hostile.sphere)

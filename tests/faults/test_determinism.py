@@ -106,7 +106,7 @@ def test_row19_numpys_global_state_is_untouched():
 
 
 def test_row19_kernels_draw_the_same_and_agree_to_tolerance():
-    pytest.importorskip("mmes.kernels._native")
+    pytest.importorskip("mmes.kernels.native")
     one = run(kernel="native")
     other = run(kernel="reference")
     assert one.nfev == other.nfev
@@ -138,14 +138,14 @@ def test_row24_runs_with_workers_in_threads_equal_running_alone():
 def test_row24_one_optimizer_from_two_threads_is_refused():
     es = mmes.MMES(*START, seed=1)
     inside, go_on = threading.Event(), threading.Event()
-    sample = es._search.sample
+    sample = es.search.sample
 
     def slow(*arguments):
         inside.set()
         go_on.wait(10)
         sample(*arguments)
 
-    es._search.sample = slow
+    es.search.sample = slow
     first = threading.Thread(target=es.ask)
     first.start()
     inside.wait(10)
@@ -157,7 +157,7 @@ def test_row24_one_optimizer_from_two_threads_is_refused():
 
 
 def test_row24_the_kernel_lets_other_threads_run():
-    pytest.importorskip("mmes.kernels._native")
+    pytest.importorskip("mmes.kernels.native")
     es = mmes.MMES(np.zeros(400_000), 1.0, seed=1, threads=1, archive_size=4)
     ticks, over = [], threading.Event()
 

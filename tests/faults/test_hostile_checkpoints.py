@@ -171,7 +171,7 @@ def test_row14_no_strategy_takes_arrays_that_are_too_short(tmp_path, strategy):
     options = {"seed": 5, "max_evaluations": 300, "strategy": strategy}
     mmes.minimize(hostile.sphere, *START, checkpoint=path, **options)
     state, arrays = checkpoint.read(path)
-    fresh = STRATEGIES[strategy](*START, seed=5)._search.arrays()
+    fresh = STRATEGIES[strategy](*START, seed=5).search.arrays()
     fixed = [f"search/search/{name}" for name, array in fresh.items() if array.shape[0]]
     for name in [*fixed, "search/best_x", "x0"]:
         checkpoint.write(path, state, arrays | {name: arrays[name][:-1]})
@@ -318,3 +318,86 @@ def test_row14_a_missing_entry_is_refused(saved):
     checkpoint.write(saved, state, arrays)
     with pytest.raises(mmes.CheckpointCorrupt, match="KeyError: 'generation'"):
         mmes.resume(saved, hostile.sphere)
+
+
+def _set(state, path, value):
+    """Return the state with another value at a path of names."""
+    first, *rest = path
+    return state | {first: value if not rest else _set(state[first], rest, value)}
+
+
+NUMBERS = [
+    ("noise", "evaluations"),
+    ("noise", "failed"),
+    ("noise", "since"),
+    ("noise", "patience"),
+    ("noise", "sigma_then"),
+    ("noise", "asked_at"),
+    ("noise", "width"),
+    ("spent", "evaluations"),
+    ("spent", "failed"),
+    ("spent", "seconds"),
+    ("start",),
+    ("growth",),
+    ("first_population_size",),
+    ("search", "generation"),
+    ("search", "evaluations"),
+    ("search", "failed_evaluations"),
+    ("search", "failures_in_a_row"),
+    ("search", "failing"),
+    ("search", "search", "sigma"),
+]
+
+
+@pytest.mark.parametrize("path", NUMBERS, ids="/".join)
+@pytest.mark.parametrize("wrong", [-5000, -1.5, np.nan, "words", None, True])
+def test_every_number_of_a_state_is_checked(saved, path, wrong):
+    """Failed before: noise.evaluations = -5000 gave 5,107 calls at a budget of 300."""
+    state, arrays = checkpoint.read(saved)
+    rewrite(saved, _set(state, path, wrong), {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, "1.0", [1], True])
+@pytest.mark.parametrize("path", [("best_value",), ("search", "best_value"), ("noise", "lowest")])
+def test_every_value_of_a_state_is_checked(tmp_path, path, wrong):
+    """Failed before: a best value that is NaN was taken."""
+    file = tmp_path / "run.mmes"
+    options = {"seed": 5, "strategy": "sep-cma", "checkpoint": file, "max_evaluations": 60}
+    mmes.minimize(hostile.sphere, *START, **options)
+    state, arrays = checkpoint.read(file)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    rewrite(file, _set(state, path, wrong), arrays | {"best_x": np.ones(6)})
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(file, hostile.sphere, max_evaluations=310)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("noise/sigmas", 1e300),
+        ("noise/sigmas", -1.0),
+        ("noise/sigmas", np.nan),
+        ("search/recent", np.nan),
+        ("search/extremes", np.nan),
+        ("history", np.nan),
+        ("history", -1.0),
+    ],
+)
+def test_every_array_of_numbers_beside_the_search_is_checked(saved, name, wrong):
+    """Failed before: 1e300 was taken for a mutation strength to go back to."""
+    state, arrays = checkpoint.read(saved)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    arrays[name].flat[0] = wrong
+    rewrite(saved, state, arrays)
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
+def test_counts_that_do_not_add_up_are_refused(saved):
+    state, arrays = checkpoint.read(saved)
+    state["spent"]["evaluations"] += 10
+    rewrite(saved, state, {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(mmes.CheckpointCorrupt, match="add up to"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)

@@ -228,17 +228,17 @@ def test_row09_a_half_made_update_is_never_saved(tmp_path, monkeypatch, same):
         checkpoint=path,
         checkpoint_generations=4,
     )
-    update = run._state.es._search.update
+    update = run._state.es.search.update
     calls = []
 
     def broken(*arguments):
         calls.append(1)
         if len(calls) == 10:
-            run._state.es._search.state.sigma *= 3  # half done
+            run._state.es.search.state.sigma *= 3  # half done
             raise KeyboardInterrupt
         return update(*arguments)
 
-    monkeypatch.setattr(run._state.es._search, "update", broken)
+    monkeypatch.setattr(run._state.es.search, "update", broken)
     with pytest.raises(KeyboardInterrupt):
         run.run()
     assert mmes.checkpoint.read(path)[0]["generations"] == 8

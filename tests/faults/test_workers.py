@@ -52,7 +52,7 @@ def test_row07_an_evaluation_that_kills_every_worker_ends_the_run(tmp_path):
 def test_row07_or_ranks_the_candidate_last(tmp_path):
     objective = hostile.Dies(str(tmp_path), at=range(12, 16))
     result = mmes.minimize(
-        objective, *START, seed=5, workers=1, max_evaluations=50, lost="fail", chunk_size=1
+        objective, *START, seed=5, workers=1, max_evaluations=50, on_lost="nan", chunk_size=1
     )
     assert result.failed == 1
     assert result.retried == 3
@@ -90,7 +90,13 @@ def test_row35_only_the_candidate_that_breaks_the_executor_is_charged(tmp_path):
         mmes.minimize(objective, *START, seed=5, workers=make_executor, retries=0)
     assert caught.value.candidate == 3
     result = mmes.minimize(
-        objective, *START, seed=5, workers=make_executor, retries=1, lost="fail", max_evaluations=12
+        objective,
+        *START,
+        seed=5,
+        workers=make_executor,
+        retries=1,
+        on_lost="nan",
+        max_evaluations=12,
     )
     assert result.failed == 1
 
@@ -112,7 +118,7 @@ class Poison:
 def test_row35_only_the_candidate_that_kills_the_worker_is_charged():
     objective = Poison(mmes.strategies.ActiveCMA(*START, seed=5).ask()[3])
     result = mmes.minimize(
-        objective, *START, seed=5, workers=2, chunk_size=4, retries=0, lost="fail",
+        objective, *START, seed=5, workers=2, chunk_size=4, retries=0, on_lost="nan",
         max_evaluations=12,
     )  # fmt: skip
     assert result.failed == 1
@@ -328,7 +334,7 @@ def test_row17_a_hanging_evaluation_is_killed_with_all_it_started(tmp_path, retr
         workers=2,
         evaluation_timeout=1,
         retries=retries,
-        lost="fail",
+        on_lost="nan",
     )
     assert time.monotonic() - began < 5
     assert result.retried == retries
@@ -385,7 +391,7 @@ def takes_a_while(x):
 
 
 def test_row33_a_worker_that_never_gets_ready_is_killed(monkeypatch):
-    monkeypatch.setattr(processes, "_START_SECONDS", 1.0)
+    monkeypatch.setattr(processes, "START_SECONDS", 1.0)
     with pytest.raises(mmes.EvaluationError, match=r"took longer than 1 s before they were ready"):
         mmes.minimize(hostile.SlowToLoad(), *START, workers=1, evaluation_timeout=0.5)
 

@@ -25,11 +25,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+def bounds(n: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    return np.linspace(-5.0, -2.0, n), np.linspace(3.0, 6.0, n)
+
+
+def start(n: int = 7) -> np.ndarray:
+    lower, upper = bounds(n)
+    return np.round(0.3 * lower + 0.7 * upper, 1)
+
+
 def make(name: str, n: int = 7, seed: int = 5, **changes: Any) -> Competitor:
-    lower, upper = np.linspace(-5.0, -2.0, n), np.linspace(3.0, 6.0, n)
-    start = np.round(0.3 * lower + 0.7 * upper, 1)
-    given = {"bounds": (lower, upper), "seed": seed} | OPTIONS[name] | changes
-    return COMPETITORS[name](start, 1.0, **given)
+    given = {"bounds": bounds(n), "seed": seed} | OPTIONS[name] | changes
+    return COMPETITORS[name](start(n), 1.0, **given)
 
 
 def setting(n: int = 7, seed: int = 5, simd: str | None = None) -> Setting:

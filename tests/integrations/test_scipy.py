@@ -226,18 +226,20 @@ def test_within_basinhopping() -> None:
 
 
 def test_constraints_of_scipy_are_taken_as_they_are() -> None:
-    from scipy.optimize import LinearConstraint, NonlinearConstraint
+    from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
     given = {"type": "ineq", "fun": lambda x: x[0] - 1.0}
     linear = LinearConstraint(np.eye(1, 4), 1.0, np.inf)
     nonlinear = NonlinearConstraint(lambda x: x[:1] ** 3, 1.0, np.inf)
     for constraint in (given, [linear], nonlinear):
-        result = scipy.optimize.minimize(
+        result = minimize(
             sphere,
             np.full(4, 2.0),
             method=mmes_method,
             constraints=constraint,
             options={"sigma0": 0.5, "seed": 1, "maxfev": 5_000},
         )
-        assert result.success and abs(result.fun - 1.0) < 1e-5
-        assert result.maxcv <= 1e-6 and abs(result.x[0] - 1.0) < 1e-5
+        assert result.success
+        assert abs(result.fun - 1.0) < 1e-5
+        assert result.maxcv <= 1e-6
+        assert abs(result.x[0] - 1.0) < 1e-5

@@ -373,14 +373,14 @@ def test_the_largest_chunk_that_memory_holds(monkeypatch: pytest.MonkeyPatch) ->
 def test_out_of_memory_halves_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     flat = FlatParameters(net())
     objective = flat.objective(loss)
-    whole = objective._values
+    whole = objective.values_of
 
     def too_small(parts: Any) -> Any:
         if len(parts["0.bias"]) > 2:
             raise torch.OutOfMemoryError("as a GPU says it")
         return whole(parts)
 
-    monkeypatch.setattr(objective, "_values", too_small)
+    monkeypatch.setattr(objective, "values_of", too_small)
     points = candidates(flat, 7)
     np.testing.assert_allclose(objective(points), one_by_one(flat, points), rtol=1e-5)
 

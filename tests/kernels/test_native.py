@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -15,7 +19,7 @@ from mmes.kernels import (
     StepLaw,
     choose_kernel,
 )
-from mmes.kernels.native import NativeKernel, simd_levels
+from mmes.kernels.native import RECORDS, NativeKernel, check_records, simd_levels
 from mmes.spaces.boxes import BOXES, Box, Start
 
 REFERENCE = ReferenceKernel()
@@ -68,7 +72,7 @@ def test_sample_agrees_with_the_reference(n: int, noise: Noise, simd: str) -> No
         np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
 
 
-@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.apart])
+@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.maps_points])
 @pytest.mark.parametrize("kernel", [REFERENCE, NativeKernel()], ids=["reference", "native"])
 def test_samples_stay_in_the_box(kernel, treatment: type[Box]) -> None:
     n, candidates = 300, 9
@@ -177,6 +181,46 @@ def test_misfitting_arrays_are_refused() -> None:
         kernel.sample(call._replace(mean=np.zeros(5)))
     with pytest.raises(ValueError, match="neither a draw nor the mirror image"):
         kernel.sample(call._replace(mean=np.zeros(5), rows=np.array([0, 1, 2, 4])))
+
+
+def changed(record: type, change: str) -> type:
+    """Return a record of the same name whose fields differ from those that were compiled."""
+    fields = list(record._fields)
+    if change == "reordered":
+        fields[1], fields[2] = fields[2], fields[1]
+    elif change == "renamed":
+        fields[-1] += "2"
+    else:
+        fields.append("more")
+    return namedtuple(record.__name__, fields)
+
+
+@pytest.mark.parametrize("change", ["reordered", "renamed", "longer"])
+@pytest.mark.parametrize("record", RECORDS)
+def test_records_that_would_be_misread_are_refused(record: type, change: str) -> None:
+    other = changed(record, change)
+    with pytest.raises(ImportError, match=f"{record.__name__} has the fields .*install it again"):
+        check_records([other])
+
+
+def test_a_reordered_record_is_refused_before_the_first_call() -> None:
+    code = """
+import mmes.kernels.protocol as protocol
+from typing import NamedTuple
+fields = {name: object for name in sorted(protocol.SampleCall._fields)}
+protocol.SampleCall = NamedTuple("SampleCall", fields.items())
+import mmes
+mmes.MMES([0.0, 0.0], 1.0, kernel="native").ask()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError: kernel='native' was asked for" in done.stderr
+    assert "SampleCall has the fields (box, directions, draws" in done.stderr
+
+
+def test_a_record_of_another_length_is_refused() -> None:
+    case = make_case(4, 4, False, Noise.NORMAL, False)
+    with pytest.raises(ValueError, match="too few or too many fields"):
+        sampled(NativeKernel(), 4, 4, (*case[:3], case[3][:5]))
 
 
 def test_the_environment_may_choose_the_threads(monkeypatch):

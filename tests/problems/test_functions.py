@@ -1,6 +1,7 @@
 """The basic problems against their formulas written out coordinate by coordinate."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -103,8 +104,12 @@ def test_rotation_is_uniform():
 
 
 def test_rotation_is_not_drawn_before_it_is_needed():
+    tracemalloc.start()
     problem = problems.get("rotated_rosenbrock", dimension=20_000)  # 3.2 GB if it were
-    assert problem.batch._drawn == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert problem.dimension == 20_000
+    assert peak < 10**8
 
 
 def test_pickled_problem_has_the_same_values_and_no_matrix(points):

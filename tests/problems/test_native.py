@@ -173,11 +173,11 @@ def test_empty_batch(level):
 
 
 def wrong(**changes):
-    return problems.get("lsgo2010/f4").batch._packed()._asdict() | changes
+    return problems.get("lsgo2010/f4").batch.packed()._asdict() | changes
 
 
 def changed(field: str, place, value) -> np.ndarray:
-    array = getattr(problems.get("lsgo2010/f4").batch._packed(), field).copy()
+    array = getattr(problems.get("lsgo2010/f4").batch.packed(), field).copy()
     array[place] = value
     return array
 

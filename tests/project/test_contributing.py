@@ -1,40 +1,28 @@
-"""The five how-tos of CONTRIBUTING.md work as they stand there, in a few lines each."""
+"""CONTRIBUTING.md: its table is the tree, its five how-tos work as they stand there."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mmes
-import mmes.kernels
-from mmes.kernels import KERNELS, SampleCall, StepLaw, choose_kernel
+from mmes import extend
+from mmes.extend import BOXES, KERNELS, SampleCall, StepLaw
+from mmes.kernels import choose_kernel
 from mmes.problems import problem
-from mmes.spaces.boxes import BOXES, Box
-from mmes.strategies import AskTell
-from mmes.strategies.parts import population as common
-from mmes.strategies.parts.record import Recorded
 from mmes.testing import strategies
 from paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BLOCKS = dict(re.findall(r"```python (\w+)\n(.*?)```", PAGE, re.DOTALL))
 # What the blocks take for granted.
-NAMES = {
-    **vars(mmes.kernels),
-    **vars(common),
-    **vars(problem),
-    "Any": Any,
-    "dataclass": dataclass,
-    "np": np,
-    "AskTell": AskTell,
-    "Recorded": Recorded,
-    "BOXES": BOXES,
-    "Box": Box,
-}
+NAMES = {**vars(extend), **vars(problem), "Any": Any, "dataclass": dataclass, "np": np}
+SOURCE = Path(mmes.__file__).parent
 
 
 def built(kind: str) -> dict[str, Any]:
@@ -46,6 +34,39 @@ def built(kind: str) -> dict[str, Any]:
 
 def sphere(x) -> float:
     return float((x * x).sum())
+
+
+def rows(title: str) -> dict[str, str]:
+    """Return the table after a line of the page: the places, and what is said of each."""
+    table = PAGE.partition(f"{title}\n")[2].partition("\n| --- | --- |\n")[2].partition("\n\n")[0]
+    found = {}
+    for line in table.splitlines():
+        places, text = line.strip("| ").split(" | ", 1)
+        found |= dict.fromkeys(re.findall(r"`([^`]+)`", places), text)
+    return found
+
+
+def test_the_table_has_a_row_for_each_package_and_each_file_beside_them() -> None:
+    packages = {
+        f"{path.parent.relative_to(SOURCE).as_posix()}/"
+        for path in SOURCE.rglob("__init__.py")
+        if path.parent not in (SOURCE, *SOURCE.rglob("data"))
+    }
+    files = {path.name for path in SOURCE.glob("*.py")}
+    assert set(rows("## Where things are")) == packages | files
+
+
+def test_the_table_names_files_that_exist() -> None:
+    for place, text in rows("## Where things are").items():
+        folder = SOURCE / place if place.endswith("/") else SOURCE
+        for name in re.findall(r"`([\w/]+\.py)`", text):
+            assert (folder / name).exists() or (SOURCE / name).exists(), f"{place}: {name}"
+
+
+def test_what_lies_beside_the_package_is_named_too() -> None:
+    places = rows("Beside `src/mmes`:")
+    assert {"native/", "tests/", "docs/", "tools/"} < set(places)
+    assert [place for place in places if not (ROOT / place).is_dir()] == []
 
 
 def test_the_page_shows_five_in_a_few_lines_each() -> None:

@@ -79,7 +79,7 @@ MILLION = (
     + """
 import numpy as np, mmes
 es = mmes.MMES(np.zeros(10**6), 1.0, seed=1)
-archive = es._search.state.archive
+archive = es.search.state.archive
 assert archive.stamps.size == 2000
 archive.vectors[:] = 1e-3  # every page of the full archive in use
 archive.order = np.arange(2000)

@@ -11,19 +11,20 @@ from pathlib import Path
 import mmes
 
 SOURCE = Path(mmes.__file__).parent
+TESTS = Path(__file__).parent.parent
 MOST_PARAMETERS = 7
 # What users call, with keywords.
 PUBLIC = {
     ("minimize.py", "minimize"),
     ("minimize.py", "resume"),
-    ("run.py", "__init__"),
-    ("clustering/estimator.py", "__init__"),
+    ("run/loop.py", "__init__"),
+    ("lab/clustering/estimator.py", "__init__"),
     ("integrations/scipy.py", "mmes_method"),
     ("integrations/torch.py", "__init__"),
     ("integrations/torch.py", "minimize_module"),
 }
 # Code for the device: Triton takes every pointer and every number as a parameter of its own.
-DEVICE_CODE = {"kernels/triton_code.py"}
+DEVICE_CODE = {"kernels/gpu/triton_code.py"}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -58,7 +59,7 @@ def test_parameters_are_counted(tmp_path: Path) -> None:
 
 def test_import_mmes_leaves_out_what_few_runs_need() -> None:
     """benchmarks/overhead.py measures the import time."""
-    seldom = ("competitors", "checkpoint", "replicas", "evaluate.processes", "evaluate.futures")
+    seldom = ("lab", "checkpoint", "replicas", "evaluate.workers", "evaluate.futures")
     code = (
         "import sys, mmes\n"
         f"print([m for m in {seldom} if f'mmes.{{m}}' in sys.modules])\n"
@@ -66,3 +67,124 @@ def test_import_mmes_leaves_out_what_few_runs_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[]\nmmes.checkpoint mmes.replicas\n", done.stderr
+
+
+# The layout
+
+
+def flat_files(folder: Path) -> list[str]:
+    """Return the files of a folder itself, without what is built into it."""
+    return [p.name for p in folder.iterdir() if p.is_file() and p.suffix not in (".so", ".pyd")]
+
+
+def test_few_files_lie_beside_the_packages() -> None:
+    assert len(flat_files(SOURCE)) <= 6
+
+
+def test_no_package_is_a_heap() -> None:
+    packages = [p.parent for p in SOURCE.rglob("__init__.py") if p.parent.name != "data"]
+    assert len(packages) > 20
+    assert [p for p in packages if len(flat_files(p)) > 15] == []
+
+
+# What is found by its name at run time: types say what strategies, searches and workers offer.
+ASKED_BY_NAME = {
+    "base/loading.py": "code of the user's, by its name",
+    "base/tensors.py": "tensors, without an import of torch",
+    "cli/run.py": "the result that an error carries",
+    "cli/start.py": "arguments of the command line",
+    "evaluate/adapter.py": "an evaluator of the user's",
+    "evaluate/factory.py": "the name of a function of the user's",
+    "evaluate/futures.py": "an executor of Dask",
+    "evaluate/protocol.py": "the candidate that an error of the user's carries",
+    "evaluate/values.py": "what an objective returned",
+    "evaluate/workers/children.py": "the main module's file",
+    "evaluate/workers/pickling.py": "objects of the user's",
+    "kernels/devices.py": "a device of torch, without an import of it",
+    "lab/clustering/estimator.py": "parameters, as scikit-learn has them",
+    "lab/clustering/objective.py": "memory of a thread",
+    "lab/experiments/analysis/charts.py": "a field that the caller names",
+    "lab/experiments/plan.py": "a field that the plan names",
+    "lab/experiments/results/store.py": "a type of polars",
+    "replicas/mpi.py": "the method for a message",
+    "replicas/replica.py": "the method for a message",
+    "run/interrupts.py": "who handles a signal",
+    "run/loop.py": "the result that an error carries",
+    "run/progress.py": "an observer of the user's",
+    "run/result.py": "fields by their names, as SciPy has it",
+    "run/state.py": "all fields of a dataclass",
+    "spaces/bounds.py": "bounds of SciPy",
+    "spaces/boxes/box.py": "all fields of a dataclass",
+    "spaces/start.py": "what was given in place of a number",
+    "strategies/parts/record.py": "all fields of a dataclass",
+}
+
+
+def asks_by_name(path: Path) -> bool:
+    """Return whether a file calls `hasattr` or `getattr` on anything but the module `os`."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("hasattr", "getattr")
+        and not (isinstance(node.args[0], ast.Name) and node.args[0].id == "os")
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+def test_attributes_are_asked_for_by_name_only_where_it_is_said_why() -> None:
+    files = {p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py") if asks_by_name(p)}
+    adapters = {file for file in files if file.startswith("integrations/")}
+    assert files - adapters == set(ASKED_BY_NAME)
+
+
+# The tests
+
+MOST_TESTS_WITH_PRIVATE_NAMES = 10
+
+
+def is_private(name: str) -> bool:
+    """Return whether a name begins with one underscore."""
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def names_set(tree: ast.AST) -> set[str]:
+    """Return the names that a file defines: functions, classes, variables, attributes."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id == "self":
+                found.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+def private_names(text: str, defined: set[str]) -> set[str]:
+    """Return the private names among `defined` that a test uses: as attribute, import or word."""
+    tree = ast.parse(text)
+    own, used = names_set(tree), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            used.add(node.attr)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            words = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            used.update(part for word in words for part in word.split("."))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            used.add(node.value.rpartition(".")[2])
+    return {name for name in used & defined - own if is_private(name)}
+
+
+def test_few_tests_use_private_names_of_the_package() -> None:
+    defined = {path.stem for path in SOURCE.rglob("*.pyi")}  # what is compiled
+    for path in SOURCE.rglob("*.py"):
+        defined |= names_set(ast.parse(path.read_text()))
+    tests = {path: private_names(path.read_text(), defined) for path in TESTS.rglob("*.py")}
+    found = {path.relative_to(TESTS).as_posix(): names for path, names in tests.items() if names}
+    assert len(found) <= MOST_TESTS_WITH_PRIVATE_NAMES, found
+
+
+def test_private_names_are_found() -> None:
+    text = "from mmes.a import _b\nx._c = y._d\nsetattr(x, 'm._e', 1)\ndef _f(): ...\nx._f, x._z"
+    assert private_names(text, {"_b", "_c", "_d", "_e", "_f"}) == {"_b", "_c", "_d", "_e"}

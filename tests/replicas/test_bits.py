@@ -167,7 +167,7 @@ def test_values_may_be_told_where_not_all_candidates_were_asked_for(name):
 @pytest.mark.parametrize("name", ["plain", "bounds", "student", "restarts", "budget"])
 def test_parents_alone_give_the_serial_bits(name, monkeypatch):
     """Long candidates that become no parents are made only where they are evaluated."""
-    monkeypatch.setattr("mmes.replicas.replica._LONG", 1)
+    monkeypatch.setattr("mmes.replicas.replica.LONG", 1)
     made = []
     kind = mmes.kernels.native.NativeKernel
     sample = kind.sample

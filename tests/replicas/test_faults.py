@@ -110,7 +110,7 @@ def test_an_evaluation_that_kills_is_repeated_and_then_an_error(tmp_path):
 @pytest.mark.filterwarnings("ignore::mmes.errors.FailedEvaluationWarning")
 def test_an_evaluation_that_kills_may_count_as_failed(tmp_path):
     result = run(
-        hostile.Dies(str(tmp_path)), workers=Local(2), retries=0, lost="fail", max_generations=1
+        hostile.Dies(str(tmp_path)), workers=Local(2), retries=0, on_lost="nan", max_generations=1
     )
     assert result.failed == result.nfev
 
@@ -188,7 +188,7 @@ def test_one_flipped_bit_is_noticed(what, diverged):
     def flip(progress):
         if progress.generation != 12:
             return
-        state = crew.engine.replicas[1]._es._search.state
+        state = crew.engine.replicas[1].es.search.state
         if what == "sigma":
             state.sigma = np.nextafter(state.sigma, 1)
             return
@@ -307,7 +307,7 @@ def test_too_few_replicas_for_too_long_are_an_error():
 
 
 def test_a_crew_that_shrinks_goes_on_and_takes_newcomers(monkeypatch):
-    monkeypatch.setattr("mmes.replicas.roster._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("mmes.replicas.roster.LOOK_SECONDS", 0.0)
     crew = Replicas(3, engine=Inside)
 
     def change(progress):

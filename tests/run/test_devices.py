@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'mmes[torch]'")
@@ -49,7 +49,7 @@ def test_a_run_on_the_device(vectorized: bool) -> None:
         sphere, np.zeros(20), 0.5, vectorized=vectorized, target=1e-3, seed=1, strategy="mmes"
     )
     assert r.nfev == here.nfev
-    np.testing.assert_allclose(hosted(r.mean), here.mean, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(r.mean), here.mean, atol=1e-5)
 
 
 @pytest.mark.parametrize("handling", ["clip", "reflect", "smooth"])
@@ -127,7 +127,7 @@ def test_checkpoints_go_to_and_from_the_device(tmp_path: Path) -> None:
         r = mmes.resume(path, sphere, max_generations=None, device=there)
         assert isinstance(r.x, np.ndarray if there is None else torch.Tensor)
         assert r.nfev == whole.nfev
-        np.testing.assert_allclose(hosted(r.mean), whole.mean, atol=1e-5)
+        np.testing.assert_allclose(to_numpy(r.mean), whole.mean, atol=1e-5)
 
 
 @pytest.mark.parametrize("strategy", ["mmes", "adaptive"])
@@ -163,7 +163,7 @@ mmes.minimize(f, numpy.zeros(20), 0.5, checkpoint={str(path)!r}, checkpoint_gene
     whole = mmes.minimize(sphere, np.zeros(20), 0.5, **settings)
     assert r.nfev == whole.nfev
     assert evaluated < whole.nfev
-    np.testing.assert_allclose(hosted(r.mean), whole.mean, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(r.mean), whole.mean, atol=1e-5)
 
 
 def test_errors_of_the_objective_show_the_point() -> None:

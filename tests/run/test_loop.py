@@ -17,7 +17,7 @@ from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 
 X0 = np.ones(6)
-NO_SPACE = {"bounds": None, "scale": None, "manifold": None}
+WHERE = {"x0": X0, "sigma0": 0.5, "bounds": None, "scale": None, "manifold": None}
 
 
 def sphere(x: np.ndarray) -> float:
@@ -25,7 +25,7 @@ def sphere(x: np.ndarray) -> float:
 
 
 def settings(**options) -> RunSettings:
-    return RunSettings.checked(X0, 0.5, NO_SPACE, "mmes", None, options)
+    return RunSettings.checked(WHERE, "mmes", None, options)
 
 
 def same(a: mmes.Result, b: mmes.Result) -> None:
@@ -53,7 +53,7 @@ def test_a_state_saves_and_restores_itself() -> None:
     for _ in range(5):
         state.es.tell([sphere(x) for x in state.es.ask()])
         state.record()
-    state.go_on_with(state.restarted(made))
+    state.begin_start(made)
     state.es.tell([sphere(x) for x in state.es.ask()])
     state.record()
     now = Spent(retried=2, seconds=1.5)
@@ -73,14 +73,12 @@ def test_population_and_damping_follow_the_growth() -> None:
     state = RunState.begun(made)
     size, damping = state.es.population_size, state.es.options["damping"]
     state.growth = 2  # as if the population had been doubled twice within the first start
-    state.go_on_with(state.restarted(made))
+    state.begin_start(made)
     assert (state.start, state.growth) == (1, 3)
     assert state.es.population_size == 8 * size
     assert state.es.options["damping"] == 8 * damping
     saved = state.saved(made, Spent())
     assert RunState.restored(made, saved).growth == 3
-    del saved["growth"]  # as version 0.1.0 wrote it
-    assert RunState.restored(made, saved).growth == saved["start"]
 
 
 # A run that is run again
@@ -124,21 +122,20 @@ def test_a_restart_that_does_not_fit_into_memory_ends_the_run(tmp_path, monkeypa
     path = tmp_path / "run.mmes"
     options = {"seed": 1, "stagnation_window": 4, "restarts": 5, "checkpoint": path}
     options["strategy"] = "mmes"
-    begun = []
-    made = mmes.MMES.__init__
+    asked = []
 
-    def init(self, *arguments, **options):
-        begun.append(options["population_size"])
-        if len(begun) == 3:
+    def check_memory(space, options, held):
+        asked.append((options["population_size"], held))
+        if len(asked) == 2:
             raise MemoryError("1 TB is needed, 2 GB are there")
-        made(self, *arguments, **options)
 
-    monkeypatch.setattr(mmes.MMES, "__init__", init)
+    monkeypatch.setattr(mmes.MMES, "check_memory", check_memory)
     with pytest.warns(RestartWarning, match="restart 2 does not fit into memory .1 TB is needed"):
         r = mmes.minimize(lambda x: 1.0, X0, 0.5, **options)
     assert r.reason is StopReason.FLAT
     assert r.starts == 2
-    assert begun == [None, 18, 36]
+    assert [size for size, _ in asked] == [18, 36]
+    assert all(held > 0 for _, held in asked)
     monkeypatch.undo()
     again = mmes.resume(path, lambda x: 1.0, restarts=1)
     assert (again.nfev, again.starts) == (r.nfev, 2)

@@ -9,7 +9,7 @@ import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
-from mmes.run.noise import NoiseWatch
+from mmes.run.noise import NoiseWatch, Verdict
 
 
 class Noisy:
@@ -134,13 +134,14 @@ def test_a_watch_asks_for_a_fall_of_sigma_without_a_fall_of_the_values() -> None
 def test_the_answer_depends_on_the_size_of_the_noise() -> None:
     watch = NoiseWatch()
     watch.observe(np.linspace(0, 1, 20), 1.0, 1.0)
-    assert not watch.answer(np.array([3.0, 3.0, 3.0]), 1.0)
+    assert watch.answer(np.array([3.0, 3.0, 3.0]), 1.0) is Verdict.CLEAR
     assert not watch.noisy
     assert not watch.suspects(0.5, StopReason.CONVERGED_F)  # deterministic for a long while
     assert watch.suspects(1e-5, StopReason.CONVERGED_F)
-    assert not watch.answer(np.array([3.0, 3.001, 3.0]), 1e-5)  # too small to matter
+    small = np.array([3.0, 3.001, 3.0])  # too small to matter
+    assert watch.answer(small, 1e-5) is Verdict.CLEAR
     assert watch.noisy
-    assert watch.answer(np.array([3.0, 3.4, 3.0]), 1e-5)
+    assert watch.answer(np.array([3.0, 3.4, 3.0]), 1e-5) is Verdict.HIDDEN
     assert NoiseWatch.restored(watch.entries(), watch.arrays()) == watch
 
 
@@ -166,3 +167,14 @@ def test_noise_that_candidates_share_is_noticed() -> None:
     assert r.noisy
     assert len(set(r.reevaluated["x"])) == 10
     assert r.fun_std == pytest.approx(1 / math.sqrt(10), rel=0.9)
+
+
+def test_a_lucky_value_of_a_noisy_objective_is_no_success() -> None:
+    """Failed before: TARGET_REACHED, success, with an average of 20."""
+    f = Noisy(absolute=20.0)
+    r = mmes.minimize(f, np.full(5, 2.0), 0.1, vectorized=True, seed=1, target=0.0, noise="yes")
+    assert r.best_seen <= 0.0 < r.fun
+    assert r.reason is StopReason.TARGET_REACHED
+    assert not r.success
+    calm = mmes.minimize(f.true, np.full(5, 2.0), 0.1, vectorized=True, seed=1, target=1e-6)
+    assert calm.success

@@ -11,7 +11,7 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
-from mmes.run.noise import Again, NoiseWatch
+from mmes.run.noise import NoiseWatch, Reevaluation
 
 
 class Drawn:
@@ -60,7 +60,7 @@ NAN, INF = math.nan, math.inf
     ],
 )
 def test_the_better_of_two(x, mean, name, average):
-    found = Again(np.array(x, float), np.array(mean, float)).better()
+    found = Reevaluation(np.array(x, float), np.array(mean, float)).better()
     assert found[0] == name
     assert found[1] == average
 

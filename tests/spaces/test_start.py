@@ -7,7 +7,8 @@ import pytest
 
 import mmes
 from mmes.run.restarts import start_point, uniform_start
-from mmes.spaces.start import Start, checked_sigma, checked_start, size_of_box
+from mmes.spaces.space import Space
+from mmes.spaces.start import checked_sigma, size_of_box
 
 
 def test_the_first_step_is_a_share_of_each_width() -> None:
@@ -28,7 +29,7 @@ def test_a_fixed_variable_does_not_count() -> None:
 
 def test_a_run_starts_where_the_shared_generator_says() -> None:
     lower, upper = np.array([-1.0, 0.0]), np.array([3.0, 100.0])
-    place = checked_start(None, None, (lower, upper), None)
+    place = Space.checked(None, None, (lower, upper), None)
     expected = uniform_start(lower, upper, 7)
     np.testing.assert_array_equal(start_point(place, 7, 0), expected)
     assert ((lower <= expected) & (expected <= upper)).all()
@@ -44,7 +45,7 @@ def test_uniform_starts_are_uniform() -> None:
 
 
 def test_restarts_around_x0_use_the_scale() -> None:
-    place = Start(np.zeros(2000), 1.0, None, np.repeat([1.0, 100.0], 1000))
+    place = Space(np.zeros(2000), 1.0, None, np.repeat([1.0, 100.0], 1000))
     point = start_point(place, 3, 1)
     assert 0.9 < point[:1000].std() < 1.1
     assert 90 < point[1000:].std() < 110
@@ -55,7 +56,7 @@ def test_restarts_around_x0_use_the_scale() -> None:
 def test_empty_bounds_are_called_empty(bounds, x0) -> None:
     """Failed before: "sigma0 is needed: the box has no width to take it from"."""
     with pytest.raises(ValueError, match="bounds are empty"):
-        checked_start(x0, None, bounds, None)
+        Space.checked(x0, None, bounds, None)
 
 
 @pytest.mark.parametrize("sigma0", [10**400, -(10**400)])

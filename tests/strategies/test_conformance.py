@@ -63,7 +63,7 @@ class Greedy(RmSearch):
 
 
 class Fragile(RmSearch):
-    """Lets failed evaluations into the state."""
+    """Lets an infinite value into the state."""
 
     def update(self, population, ranking, values, generation):
         super().update(population, ranking, values, generation)
@@ -98,7 +98,7 @@ class Long(RmSearch):
         (Unsorted, suite.check_convergence),
         (Unsorted, suite.check_linear),
         (Greedy, suite.check_order_alone_counts),
-        (Fragile, suite.check_failed_evaluations),
+        (Fragile, suite.check_unbounded),
         (Huge, suite.check_memory_is_planned),
         (Undamped, suite.check_restart_options),
         (Long, suite.check_step_length),

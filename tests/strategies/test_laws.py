@@ -36,7 +36,7 @@ def frozen(strategy: type[AskTell], **options) -> AskTell:
 
 def steps(es: AskTell) -> np.ndarray:
     out = np.empty((CANDIDATES, N))
-    es._search.sample(out, 3)
+    es.search.sample(out, 3)
     return out
 
 
@@ -52,7 +52,7 @@ def assert_covariance(sample: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(("strategy", "m"), [(RmES, 2), (R1ES, 1)])
 def test_rm_es(strategy: type[AskTell], m: int) -> None:
     es = frozen(strategy, c_cov=0.3)
-    archive = es._search.state.archive
+    archive = es.search.state.archive
     archive.vectors[:] = directions(m)
     archive.order = np.arange(m)[::-1]  # row 0 is the newest
     oldest_first = archive.vectors[::-1].astype(float)
@@ -65,19 +65,19 @@ def test_rm_es(strategy: type[AskTell], m: int) -> None:
 
 def test_sda_es() -> None:
     es = frozen(SDAES, c_cov=0.2)
-    q = es._search.state.directions
+    q = es.search.state.directions
     q[:] = directions(10)
     assert_covariance(steps(es), 0.8 * np.eye(N) + 0.2 * q.T.astype(float) @ q)
 
 
 def test_sep_cma_and_cma() -> None:
     es = frozen(SepCMA)
-    es._search.state.deviations[:] = np.linspace(0.1, 3, N)
+    es.search.state.deviations[:] = np.linspace(0.1, 3, N)
     assert_covariance(steps(es), np.diag(np.linspace(0.1, 3, N) ** 2))
     full = frozen(CMAES)
     root = directions(N).astype(float)
-    full._search.state.covariance = root @ root.T
-    full._search._factorise()
+    full.search.state.covariance = root @ root.T
+    full.search._factorise()
     assert_covariance(steps(full), root @ root.T)
 
 
@@ -92,7 +92,7 @@ def test_the_covariance_stays_under_random_ranking() -> None:
     found = []
     for seed in range(4000):
         es = ActiveCMA(np.zeros(N), 1.0, seed=seed)
-        search = es._search
+        search = es.search
         search.gap = np.inf
         search.state.covariance, search.state.root = root @ root.T, root
         es.ask()
@@ -111,7 +111,7 @@ def test_the_covariance_stays_under_random_ranking() -> None:
 
 def test_lm_ma() -> None:
     es = frozen(LMMA)
-    search = es._search
+    search = es.search
     m = search.c_d.size
     search.state.directions[:] = 0.5 * directions(m)
     search.state.updates = m
@@ -125,7 +125,7 @@ def test_lm_ma() -> None:
 def test_lm_cma(noise: str) -> None:
     """All pairs for every candidate: y = A z, and V z as stored."""
     es = frozen(LMCMA, isotropic=noise, count_scale=1e9, c_1=0.2, period=1)
-    search = es._search
+    search = es.search
     m = search.state.archive.stamps.size
     for p in directions(m):
         search.state.path[:] = p
@@ -143,7 +143,7 @@ def test_lm_cma(noise: str) -> None:
 
 def test_fast_cma_uses_two_paths_each() -> None:
     es = FastCMA(np.zeros(N), 1.0, seed=9, population_size=9, c_1=0.3)
-    search = es._search
+    search = es.search
     search.state.paths[:] = directions(10)
     search.state.updates, search.state.oldest = 9, 2
     out, found = np.empty((9, N)), np.empty((SAMPLES, 9, N))
@@ -174,7 +174,7 @@ def test_lm_ma_coefficients_are_the_ordered_product() -> None:
 
 def test_lm_ma_noise_undoes_the_product() -> None:
     es = LMMA(np.zeros(50), 1.0, seed=1)
-    search = es._search
+    search = es.search
     search.state.directions[:] = directions(search.c_d.size, 50)
     search.state.updates = 100
     out = np.empty((search.population_size, 50))

@@ -96,27 +96,27 @@ def test_parameters_at_a_thousand_variables() -> None:
     found = (cma.c_s, cma.c_c, cma.c_1, cma.c_mu, cma.d_s, cma.chi_n)
     expected = (8.91911e-3, 3.99101e-3, 1.99480e-6, 1.02961e-5, 1.00892, 31.614872)
     np.testing.assert_allclose(found, expected, rtol=2e-6)
-    sep = SepCMA(x0, 1.0)._search.rates
+    sep = SepCMA(x0, 1.0).search.rates
     np.testing.assert_allclose((sep.c_1, sep.c_mu), (6.65929e-4, 3.43718e-3), rtol=2e-6)
     assert sep.mu_eff == pytest.approx(7.026376, rel=1e-6)
-    rm = RmES(x0, 1.0)._search
+    rm = RmES(x0, 1.0).search
     np.testing.assert_allclose((rm.c_cov, rm.c_c), (1.00132e-2, 1.98610e-3), rtol=5e-6)
-    sda = SDAES(x0, 1.0)._search
+    sda = SDAES(x0, 1.0).search
     np.testing.assert_allclose((sda.c_cov, sda.c_c), (1.26491e-2, 7.90569e-3), rtol=5e-6)
-    lm = LMCMA(x0, 1.0)._search
+    lm = LMCMA(x0, 1.0).search
     assert (lm.state.archive.stamps.size, lm.period, lm.spacing) == (24, 6, 1000)
     np.testing.assert_allclose((lm.c_1, lm.c_c), (1.44744e-2, 1.58114e-2), rtol=5e-6)
-    lmma = LMMA(x0, 1.0)._search
+    lmma = LMMA(x0, 1.0).search
     assert (lmma.c_d.size, lmma.rule.c, lmma.c_d[0], lmma.c_c[0]) == (24, 0.048, 1e-3, 0.024)
-    assert math.floor(CMAES(np.zeros(50), 1.0)._search.gap) == 0
+    assert math.floor(CMAES(np.zeros(50), 1.0).search.gap) == 0
     assert 1 / (10 * 1000 * (cma.c_1 + cma.c_mu)) == pytest.approx(8.14, abs=0.005)
 
 
 def test_presets_of_lm_cma() -> None:
-    published, fitted = (LMCMA(np.zeros(5), 1.0, preset=p)._search for p in ("published", "fitted"))
+    published, fitted = (LMCMA(np.zeros(5), 1.0, preset=p).search for p in ("published", "fitted"))
     assert (published.count_offset, published.rule.target) == (0, 0.3)
     assert (fitted.count_offset, fitted.rule.target) == (1, 0.25)
-    own = LMCMA(np.zeros(5), 1.0, preset="fitted", count_offset=0, target_success=0.1)._search
+    own = LMCMA(np.zeros(5), 1.0, preset="fitted", count_offset=0, target_success=0.1).search
     assert (own.count_offset, own.rule.target) == (0, 0.1)
     with pytest.raises(ValueError, match="preset must be 'published' or 'fitted'"):
         LMCMA(np.zeros(5), 1.0, preset="best")
@@ -129,9 +129,9 @@ def test_the_eigen_decomposition_samples_the_same_covariance() -> None:
         es = CMAES(x0, 0.7, seed=2, factor=factor)
         for _ in range(80):
             es.tell(ellipsoid(es.ask()))
-        state = es._search.state
+        state = es.search.state
         state.pending, state.decay = np.empty((0, 12)), 1.0
-        es._search._factorise()
+        es.search._factorise()
         np.testing.assert_allclose(
             state.root @ state.root.T, state.covariance, rtol=1e-9, atol=1e-12
         )
@@ -140,9 +140,9 @@ def test_the_eigen_decomposition_samples_the_same_covariance() -> None:
 
 def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
     es = CMAES(np.ones(3), 1.0, seed=1)
-    state = es._search.state
+    state = es.search.state
     state.covariance = np.diag([1.0, 1.0, -1e-12])
-    es._search._factorise()
+    es.search._factorise()
     assert np.isfinite(state.root).all()
     np.testing.assert_allclose(state.root @ state.root.T, np.diag([1.0, 1.0, 0.0]), atol=1e-10)
 
@@ -150,7 +150,7 @@ def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
 def test_negative_weights_at_twenty_variables() -> None:
     """Of lambda = 12: mu_eff = 3.73, mu_eff^- = 4.98, and 1 + c_1 / c_mu is the least limit."""
     es = ActiveCMA(np.zeros(20), 1.0)
-    rates = es._search.rates
+    rates = es.search.rates
     weights = rates.negative_weights(12)
     assert weights.size == 6
     np.testing.assert_allclose(
@@ -167,7 +167,7 @@ def test_negative_weights_at_twenty_variables() -> None:
 def test_without_negative_weights_active_cma_is_cma() -> None:
     x0 = np.linspace(-1, 2, 12)
     active, plain_cma = ActiveCMA(x0, 0.7, seed=2), CMAES(x0, 0.7, seed=2)
-    active._search._negative[:] = 0.0
+    active.search._negative[:] = 0.0
     for _ in range(60):
         np.testing.assert_array_equal(active.ask(), plain_cma.ask())
         for es in (active, plain_cma):
@@ -191,15 +191,15 @@ def test_active_cma_at_the_resolution_of_x(n: int, offset: float) -> None:
     for _ in range(400):
         es.tell(((es.ask() - offset) ** 2).sum(axis=1))
         es.stop()
-        assert np.linalg.eigvalsh(es._search.state.covariance).min() >= 0
+        assert np.linalg.eigvalsh(es.search.state.covariance).min() >= 0
     assert es.best_value <= (1e-14 * offset) ** 2 * n
 
 
 def test_a_draw_of_zero_takes_nothing_away() -> None:
     """Once in 2^25 a normal number is 0; with one variable the whole step is."""
     es = ActiveCMA([1.0], 1.0, seed=1)
-    noise = es._search._noise
-    es._search._noise = lambda generation: noise(generation) * [[1.0], [1.0], [0.0], [0.0]]
+    noise = es.search._noise
+    es.search._noise = lambda generation: noise(generation) * [[1.0], [1.0], [0.0], [0.0]]
     for _ in range(20):
         es.tell((es.ask() ** 2).sum(axis=1))
     assert np.isfinite(es.ask()).all()
@@ -216,12 +216,12 @@ def test_cma_refuses_what_does_not_fit() -> None:
 def test_lm_cma_counts() -> None:
     """floor(4 |N(0,1)|) pairs: none with probability 0.197; the offset takes one off."""
     es = LMCMA(np.ones(10), 1.0, seed=3, population_size=40_000)
-    es._search.state.archive.order = np.arange(10)
-    counts = es._search.counts(0)
+    es.search.state.archive.order = np.arange(10)
+    counts = es.search.counts(0)
     # Binomial standard error 0.003; four of them are exceeded once in 16000 seeds.
     assert np.mean(counts[1:] == 0) == pytest.approx(math.erf(0.25 / math.sqrt(2)), abs=0.012)
     assert counts.max() == 10
-    fitted = LMCMA(np.ones(10), 1.0, seed=3, population_size=40_000, preset="fitted")._search
+    fitted = LMCMA(np.ones(10), 1.0, seed=3, population_size=40_000, preset="fitted").search
     fitted.state.archive.order = np.arange(10)
     np.testing.assert_array_equal(
         np.maximum(np.minimum(counts, 9) - 1, 0)[counts < 10], fitted.counts(0)[counts < 10]

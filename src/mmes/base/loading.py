@@ -1,11 +1,11 @@
-"""Code of the user's by its name: ``file.py:name`` or ``package.module:name``."""
+"""Code by its name: ``file.py:name`` or ``package.module:name``, or an entry point of a package."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +79,8 @@ def _from_name(name: str) -> Any:
 def _make_importable(folder: str) -> None:
     if folder not in sys.path:
         sys.path.insert(0, folder)
+
+
+def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
+    """Return what installed packages have registered in a group, by name; nothing is imported."""
+    return {entry.name: entry for entry in metadata.entry_points(group=group)}

@@ -18,7 +18,7 @@ def available_bytes() -> int:
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError, AttributeError):
             free = 4 * 2**30
-    container = _cgroup_headroom()
+    container = cgroup_headroom()
     return free if container is None else min(free, container)
 
 
@@ -41,7 +41,7 @@ def _meminfo_available() -> int | None:
     return None
 
 
-def _cgroup_headroom(
+def cgroup_headroom(
     root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> int | None:
     """Return what the control groups of this process leave, the tightest; None without a limit."""

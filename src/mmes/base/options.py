@@ -112,7 +112,7 @@ class Option:
             return bool(value)
         if self.kind in (bool, str) or not is_real(value):
             advice = f"; {self.advice}" if self.advice else ""
-            raise TypeError(f"{self.name} must be {self.allowed}, not {_shown(value)}{advice}")
+            raise TypeError(f"{self.name} must be {self.allowed}, not {_in_text(value)}{advice}")
         number = as_float(value) if self.kind is float else _whole(value)
         if number is None or not self._inside(number):
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
@@ -198,5 +198,5 @@ def _whole(value: float) -> int | None:
     return None
 
 
-def _shown(value: Any) -> str:
+def _in_text(value: Any) -> str:
     return f"{value!r} (a {type(value).__name__})"

@@ -14,7 +14,7 @@ def device_of(thing: Any) -> str | None:
     return None
 
 
-def hosted(thing: Any) -> Any:
+def to_numpy(thing: Any) -> Any:
     """Return a tensor as a numpy array, wherever it lies and with or without gradients.
 
     Anything else is returned as it is.

@@ -1,3 +1,3 @@
 """The version of the library, for all that write it down."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

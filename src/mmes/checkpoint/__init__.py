@@ -2,6 +2,7 @@
 
 from mmes.checkpoint.format import (
     FORMAT,
+    as_stored,
     exists,
     partial_path,
     previous_path,
@@ -10,4 +11,13 @@ from mmes.checkpoint.format import (
     write,
 )
 
-__all__ = ["FORMAT", "exists", "partial_path", "previous_path", "read", "read_one", "write"]
+__all__ = [
+    "FORMAT",
+    "as_stored",
+    "exists",
+    "partial_path",
+    "previous_path",
+    "read",
+    "read_one",
+    "write",
+]

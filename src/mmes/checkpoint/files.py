@@ -42,7 +42,7 @@ def _created(partial: Path) -> int:
             _remove_left_over(partial, flags)
             continue
         try:
-            _lock(handle, partial)
+            lock(handle, partial)
             if is_same(partial, handle):
                 return handle
         except BaseException:
@@ -61,14 +61,15 @@ def _remove_left_over(partial: Path, flags: int) -> None:
         handle = os.open(partial, flags | getattr(os, "O_NONBLOCK", 0))
         try:
             # Once it is locked, its owner may have finished and given it its name.
-            _lock(handle, partial)
+            lock(handle, partial)
             if is_same(partial, handle):
                 os.unlink(partial)
         finally:
             os.close(handle)
 
 
-def _lock(handle: int, partial: Path) -> None:
+def lock(handle: int, partial: Path) -> None:
+    """Keep other processes from writing an open file; CheckpointError if one does already."""
     if fcntl is not None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

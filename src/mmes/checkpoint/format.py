@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from mmes.base.version import __version__
 from mmes.checkpoint import files
+from mmes.checkpoint.migration import from_format_1
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -35,7 +36,7 @@ from mmes.errors import (
     warn_user,
 )
 
-FORMAT = 1
+FORMAT = 2
 """The format that is written. All formats up to this one can be read."""
 
 _HEADER = "header.json"
@@ -313,7 +314,7 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
     state = _from_json(header["state"])
     if not isinstance(state, dict):
         raise CheckpointCorrupt(f"{path} is corrupt: its state is no table of entries")
-    return state, arrays
+    return from_format_1(state, arrays) if number == 1 else (state, arrays)
 
 
 def _check_directory(file: IO[bytes], size: int, path: Path) -> None:
@@ -380,6 +381,17 @@ def _mapped(
 
 
 # JSON
+
+
+def as_stored(value: Any) -> Any:
+    """Return a value as it comes back from a checkpoint: a copy, with lists for tuples.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If JSON cannot hold it.
+    """
+    return _from_json(json.loads(json.dumps(_to_json(value), allow_nan=False)))
 
 
 def _to_json(value: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
+from mmes.base.loading import entry_points
 from mmes.base.version import __version__
 from mmes.cli.arguments import Parser
 from mmes.cli.status import INTERRUPTED, OK, TERMINATED, USER_MISTAKE, Mistake, mistake_of, say
@@ -42,35 +44,19 @@ exit codes:
 """
 
 
-COMMANDS = (
-    "run",
-    "resume",
-    "problems",
-    "doctor",
-    "bench",
-    "compete",
-    "reproduce",
-    "report",
-    "coco",
-)
+REGISTERED = "mmes.commands"
+"""The group of entry points under which the laboratory, and other packages, name commands."""
 
 
-def _command(name: str) -> Callable[[list[str]], int]:
-    """Return a command; what it needs is imported only now, so that help comes at once."""
-    match name:
-        case "run" | "resume":
-            from mmes.cli import run as module
-        case "problems":
-            from mmes.lab.commands import problems as module
-        case "doctor":
-            from mmes.cli import doctor as module
-        case "compete":
-            from mmes.lab.commands import compete as module
-        case "coco":
-            from mmes.lab.commands import coco as module
-        case _:
-            from mmes.lab.commands import laboratory as module
-    return getattr(module, name)
+def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
+    """Return what loads each command; it is imported when it is called, so that help is quick."""
+
+    def own(name: str, module: str) -> Callable[[], Callable[[list[str]], int]]:
+        return lambda: vars(import_module(f"mmes.cli.{module}"))[name]
+
+    found = {name: entry.load for name, entry in entry_points(REGISTERED).items()}
+    modules = {"run": "run", "resume": "run", "doctor": "doctor"}
+    return found | {name: own(name, module) for name, module in modules.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,9 +89,10 @@ def _dispatch(arguments: list[str]) -> int:
         print(DESCRIPTION)
         return USER_MISTAKE
     command, rest = arguments[0], arguments[1:]
-    if command in COMMANDS:
+    commands = _commands()
+    if command in commands:
         try:
-            chosen = _command(command)
+            chosen = commands[command]()
         except ImportError as error:  # a missing extra; the message says which
             raise Mistake(str(error)) from error
         return chosen(rest)
@@ -113,4 +100,4 @@ def _dispatch(arguments: list[str]) -> int:
     top.add_argument("--version", action="version", version=f"mmes {__version__}")
     top.add_argument("command", nargs="?", help="what to do: see above")
     top.parsed([command])  # answers --help and --version, and refuses unknown flags
-    raise mistake_of(command, COMMANDS, "command")
+    raise mistake_of(command, tuple(commands), "command")

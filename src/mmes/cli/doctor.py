@@ -67,12 +67,13 @@ def doctor(argv: list[str]) -> int:
     if n is not None and (not isinstance(n, int) or not 1 <= n <= _MOST_VARIABLES):
         raise Mistake(f"--dim must be an integer >= 1 and at most {_MOST_VARIABLES:g}, not {n!r}")
     _describe()
-    healthy = _check()
+    healthy = check_health()
     _fingerprint()
     usable = int(memory.available_bytes() * memory.USABLE_SHARE)
     print(f"\nmemory: {memory.in_words(usable)} usable for a run")
     fits = [
-        _estimate(size, usable) for size in ([10**3, 10**5, 10**6, 10**7] if n is None else [n])
+        print_estimate(size, usable)
+        for size in ([10**3, 10**5, 10**6, 10**7] if n is None else [n])
     ]
     verdict = "All is well." if healthy else "Something is wrong: see above."
     if healthy and n is not None and not all(fits):
@@ -110,14 +111,15 @@ def _version_of(module: str) -> str:
     return "(version not known)"
 
 
-def _check() -> bool:
+def check_health() -> bool:
+    """Print what works and what does not; return whether all does."""
     print("\nchecks:")
     results = [
         _report("random numbers are those of the specification", _random_numbers),
         _report("the native kernel agrees with the reference", _kernels_agree),
         _report("a run converges", _converges),
         _report("a run resumed from a checkpoint is the same", _resumes),
-        _report("worker processes give the same result", _workers_agree),
+        _report("worker processes give the same result", workers_agree),
         _report("replicas give the same result", _replicas_agree),
     ]
     return all(results)
@@ -163,7 +165,8 @@ def _resumes() -> bool:
         return np.array_equal(mmes.resume(path, sphere, max_evaluations=2000).x, _run().x)
 
 
-def _workers_agree() -> bool:
+def workers_agree() -> bool:
+    """Return whether worker processes change nothing."""
     return np.array_equal(_run(workers=2).x, _run().x)
 
 
@@ -187,7 +190,7 @@ def _fingerprint() -> None:
     print(f"  share of the time that replicas can be busy, lambda = {rows}: {', '.join(shares)}")
 
 
-def _estimate(n: int, usable: int) -> bool:
+def print_estimate(n: int, usable: int) -> bool:
     """Print how much memory n variables need; return whether they fit."""
     strategy, _ = automatic(n)  # what a run without --strategy takes
     search = strategy.search_type

@@ -30,7 +30,7 @@ from mmes.cli.status import (
 from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.protocol import place_of
+from mmes.evaluate.protocol import location_of
 from mmes.minimize import Run, resumed_run
 from mmes.run.display import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
@@ -69,8 +69,8 @@ Go on from a checkpoint, to the bit as if the run had never stopped.
   mmes resume run.mmes model.py:loss --max-evaluations 1e7 with a larger budget
 
 A checkpoint holds no code: a function of yours is named again, and so is a strategy of yours
-(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits not given stay as they were;
-a time limit counts anew.
+(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits not given stay as they
+were; a time limit counts anew.
 """
 
 
@@ -352,7 +352,7 @@ def _carried_out(
         raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
     except (TypeError, ValueError) as error:
         # What is wrong with a value that the objective returned, or with sending it to workers.
-        place = place_of(error)
+        place = location_of(error)
         say(f"mmes: {error}{f' ({place})' if place else ''}")
         result, status = getattr(error, "result", None), OBJECTIVE_FAILED
     if result is not None and result.nfev:

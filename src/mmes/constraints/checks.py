@@ -10,7 +10,7 @@ import numpy as np
 
 from mmes.constraints.given import Constraints
 from mmes.evaluate.adapter import is_evaluator
-from mmes.spaces.start import Start
+from mmes.spaces.space import Space
 from mmes.strategies import AskTell
 
 # Entries of the matrices up to which a linear program is solved before a run.
@@ -26,8 +26,8 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
         If the strategy keeps values from generation to generation, the evaluator does not know the
         constraints, or no point fulfils the linear ones within the bounds.
     """
-    strategy, place = settings.strategy, settings.place
-    if settings.integers is not None and any(
+    strategy, space = settings.strategy, settings.space
+    if space.integers is not None and any(
         part.tol is None and (part.lower == part.upper).any() for part in given.parts
     ):
         raise ValueError(
@@ -48,22 +48,20 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
             "an evaluator of your own must return the constraints itself, one row per point: give "
             "returns_constraints=True and no constraints="
         )
-    _check_linear(given, place)
+    _check_linear(given, space)
 
 
-def _check_linear(given: Constraints, place: Start) -> None:
+def _check_linear(given: Constraints, space: Space) -> None:
     """Ask a linear program whether a point fulfils the linear constraints, where SciPy is there."""
     linear = [part for part in given.parts if part.matrix is not None]
     if not linear:
         return
-    n = {part.matrix.shape[1] for part in linear}
-    sides = place.box
-    size = place.x0.size if place.x0 is not None else sides[0].size if sides else None
-    for columns in n:
-        if size is not None and columns != size:
+    sides = space.box
+    for part in linear:
+        if part.matrix.shape[1] != space.n:
             raise ValueError(
-                f"the matrix of a linear constraint must have {size} columns, one per variable, "
-                f"not {columns}"
+                f"the matrix of a linear constraint must have {space.n} columns, one per variable, "
+                f"not {part.matrix.shape[1]}"
             )
     entries = sum(part.matrix.shape[0] * part.matrix.shape[1] for part in linear)
     if entries > _SMALL or importlib.util.find_spec("scipy") is None:
@@ -79,7 +77,7 @@ def _check_linear(given: Constraints, place: Start) -> None:
         equal_rows.append(matrix[equal])
         equal_limits.append(lower[equal])
     found = optimize.linprog(
-        np.zeros(matrix.shape[1]),
+        np.zeros(space.n),
         np.concatenate(rows),
         np.concatenate(limits),
         np.concatenate(equal_rows),
@@ -88,4 +86,6 @@ def _check_linear(given: Constraints, place: Start) -> None:
     )
     if found.status == 2:
         where = "" if sides is None else " within the bounds"
-        raise ValueError(f"the linear constraints contradict each other: no point fulfils them all{where}")
+        raise ValueError(
+            f"the linear constraints contradict each other: no point fulfils them all{where}"
+        )

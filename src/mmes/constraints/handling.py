@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.strategies.parts.record import checked_scalar
@@ -221,7 +221,7 @@ class Handling:
         return np.where(self.lagrangian.equality, np.abs(g), g)
 
     def _feasible(self, g: Vector) -> NDArray[np.bool_]:
-        return (self._sizes(g) <= self._tolerances).all(axis=-1)
+        return np.asarray((self._sizes(g) <= self._tolerances).all(axis=-1))
 
     def _remember(self, points: Any, f: Vector, g: Vector, kernel: Any) -> None:
         """Keep the best of these points, if it is better than the one that is kept.
@@ -266,7 +266,7 @@ class Handling:
         if self.lagrangian is not None:
             found["tolerances"] = self._tolerances
         if self.best is not None:
-            found |= {"best_x": hosted(self.best.x), "best_constraints": self.best.constraints}
+            found |= {"best_x": to_numpy(self.best.x), "best_constraints": self.best.constraints}
         return found
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:

@@ -141,9 +141,7 @@ class Lagrangian:
     def _adapt(self, value: float, mean: Vector, mu_eff: float) -> None:
         lam, w, slow = self.multipliers, self.factors, max(self.n / mu_eff, 1.0)
         change = abs(
-            value
-            + float(self._penalties(mean))
-            - (self.value + float(self._penalties(self.mean)))
+            value + float(self._penalties(mean)) - (self.value + float(self._penalties(self.mean)))
         )
         active = (w > 0) & (self.equality | (w * mean >= -lam))
         damping = _DAMPING + int(active.sum()) / mu_eff
@@ -157,7 +155,7 @@ class Lagrangian:
         self.factors = np.where(active & ~clamped, factors, w)
 
     def hopeless(self, tolerances: Vector) -> bool:
-        """Return whether a constraint stays violated, although its factor grew out of all bounds."""
+        """Return whether a constraint stays violated although its factor grew out of all bounds."""
         size = np.where(self.equality, np.abs(self.mean), self.mean)
         return bool(((self.factors > _HOPELESS * self.first) & (size > tolerances)).any())
 
@@ -179,7 +177,7 @@ class Lagrangian:
 
         `n` is the number of variables.
         """
-        found = {name: np.array(arrays[name], np.float64) for name in cls(n, np.empty(0)).arrays()}
+        found = {name: np.array(arrays[name], np.float64) for name in cls(n, np.empty(0, dtype=bool)).arrays()}
         shape = found["equality"].shape
         for name, array in found.items():
             if array.shape != shape or array.ndim != 1 or not np.isfinite(array).all():

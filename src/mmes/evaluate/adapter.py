@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.values import as_rows, as_values
 
@@ -19,7 +19,7 @@ def is_evaluator(thing: Any) -> bool:
     return not isinstance(thing, type) and all(map(callable, methods))
 
 
-class OwnEvaluator(Evaluator):
+class EvaluatorAdapter(Evaluator):
     """Stands between the loop and an evaluator of the user's own.
 
     Parameters
@@ -49,9 +49,9 @@ class OwnEvaluator(Evaluator):
         """See `Evaluator.words`."""
         return str(getattr(self._inner, "words", ""))
 
-    def room(self) -> tuple[int, str] | None:
-        """See `Evaluator.room`."""
-        return self._call("room")
+    def memory_limit(self) -> tuple[int, str] | None:
+        """See `Evaluator.memory_limit`."""
+        return self._call("memory_limit")
 
     def follow(self, es: Any) -> None:
         """See `Evaluator.follow`."""
@@ -69,7 +69,7 @@ class OwnEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        answer = hosted(self._inner.evaluate(points, generation, keep_going))
+        answer = to_numpy(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:
             if count > rows or (count < rows and keep_going()):

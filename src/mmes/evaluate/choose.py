@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mmes.base.cores import usable_cores
-from mmes.evaluate.adapter import OwnEvaluator, is_evaluator
+from mmes.evaluate.adapter import EvaluatorAdapter, is_evaluator
 from mmes.evaluate.factory import made
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.protocol import Evaluator, MakesEvaluator, Submits
 from mmes.evaluate.remote import Exceptions, Task
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
 
@@ -48,10 +48,12 @@ def make_evaluator(
                     f"{name}={value!r} cannot be combined with an evaluator of your own, which "
                     "decides this itself"
                 )
-        return OwnEvaluator(workers, rows)
+        return EvaluatorAdapter(workers, rows)
     if fun is None or not callable(fun):
         raise TypeError(f"fun must be callable, not {fun!r} (a {type(fun).__name__})")
-    timeout, retries, lost = (options[name] for name in ("evaluation_timeout", "retries", "lost"))
+    timeout, retries, lost = (
+        options[name] for name in ("evaluation_timeout", "retries", "on_lost")
+    )
     if workers is None:
         if timeout is not None:
             raise ValueError(
@@ -70,8 +72,8 @@ def make_evaluator(
         from mmes.evaluate.workers.processes import ProcessEvaluator
 
         return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
-    make = getattr(workers, "evaluator", None)
-    if callable(make):
+    if isinstance(workers, MakesEvaluator):
+        make = workers.evaluator
         chunk = {} if options["chunk_size"] is None else {"chunk_size": options["chunk_size"]}
         if chunk and "chunk_size" not in inspect.signature(make).parameters:
             raise ValueError(
@@ -83,8 +85,8 @@ def make_evaluator(
             raise TypeError(
                 f"workers.evaluator() must return an object with evaluate and close, not {found!r}"
             )
-        return OwnEvaluator(found)
-    if not (hasattr(workers, "submit") or callable(workers)):
+        return EvaluatorAdapter(found)
+    if not (isinstance(workers, Submits) or callable(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "
             "function that makes one, or an object with the methods evaluate and close, not "

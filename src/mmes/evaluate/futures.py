@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmes.base.cores import usable_cores
 from mmes.errors import EvaluationError, in_words
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.protocol import Evaluator, Submits, first_part
 from mmes.evaluate.remote import Task
 
 # No wait is longer, so that a signal or the end of the time is seen soon.
@@ -36,7 +36,7 @@ class FuturesEvaluator(Evaluator):
         only an evaluation that was alone in it counts as lost; the others are submitted again one
         by one.
     lost : str
-        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
     chunk_size : int or None
         Candidates submitted at a time; by default one, or, for a vectorized objective, an equal
         share for each core of this machine.
@@ -54,7 +54,7 @@ class FuturesEvaluator(Evaluator):
     ):
         self.retried = 0
         self._task = task
-        self._make = None if hasattr(workers, "submit") else workers
+        self._make = None if isinstance(workers, Submits) else workers
         self._executor = None if self._make else as_executor(workers)
         self._retries = retries
         self._lost = lost
@@ -155,12 +155,12 @@ class FuturesEvaluator(Evaluator):
         """Return whether the candidate is to be ranked last; False to submit it again; or raise."""
         if losses[row] <= self._retries:
             return False
-        if self._lost == "fail":
+        if self._lost == "nan":
             return True
         raise EvaluationError(
             f"the executor lost candidate {row} of generation {generation} {losses[row]} times "
-            f"({type(error).__name__}: {in_words(error)}); lost='fail' would rank such candidates "
-            "last",
+            f"({type(error).__name__}: {in_words(error)}); on_lost='nan' would rank such "
+            "candidates last",
             np.array(points[row]),
             row,
             generation,
@@ -169,14 +169,14 @@ class FuturesEvaluator(Evaluator):
     def _batch_size(self, rows: int) -> int:
         if self._chunk_size is not None:
             return self._chunk_size
-        return math.ceil(rows / usable_cores()) if self._task.vectorized else 1
+        return max(math.ceil(rows / usable_cores()), 1) if self._task.vectorized else 1
 
 
 def as_executor(thing: Any) -> Any:
     """Return an executor; of a Dask client, the one it can make."""
     if hasattr(thing, "get_executor"):
         return thing.get_executor()
-    if not hasattr(thing, "submit"):
+    if not isinstance(thing, Submits):
         raise TypeError(
             f"workers must make an executor, an object with a method submit, not {thing!r}"
         )

@@ -28,11 +28,11 @@ EVALUATION = (
         low=0,
     ),
     Option(
-        "lost",
+        "on_lost",
         str,
-        "When the retries are used up: 'raise' ends the run, 'fail' ranks the candidate last.",
+        "When the retries are used up: 'raise' ends the run, 'nan' ranks the candidate last.",
         default="raise",
-        choices=("raise", "fail"),
+        choices=("raise", "nan"),
     ),
     Option(
         "chunk_size",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.values import together
 
@@ -32,7 +32,7 @@ class Evaluator(Protocol):
     words: str = ""
     """What is worth saying about who evaluates, for the first line of a display."""
 
-    def room(self) -> tuple[int, str] | None:
+    def memory_limit(self) -> tuple[int, str] | None:
         """Return the bytes that an optimizer may take elsewhere, and where that is, if anywhere.
 
         Asked before the first generation, where other machines hold the optimizer, too.
@@ -80,26 +80,53 @@ class Evaluator(Protocol):
         ...
 
 
+@runtime_checkable
+class MakesEvaluator(Protocol):
+    """What `workers=` takes besides: replicas that make the evaluator of a run themselves."""
+
+    def evaluator(self, task: Any, retries: int, lost: str, timeout: float | None) -> Any:
+        """Return the evaluator."""
+        ...
+
+
+@runtime_checkable
+class SharesResult(Protocol):
+    """Workers of which every process makes the same call, as the ranks of an MPI job do."""
+
+    def share(self, run: Callable[[], Any], fun: Any) -> Any:
+        """Run in one process for all, and return the result in each."""
+        ...
+
+
+@runtime_checkable
+class Submits(Protocol):
+    """An executor in the manner of `concurrent.futures`."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """Start a call and return its future."""
+        ...
+
+
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
     """Return the error that tells where an objective raised; raise it from the original."""
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
         f"of generation {generation}: {in_words(error)}",
-        np.array(hosted(x)),
+        np.array(to_numpy(x)),
         candidate,
         generation,
     )
 
 
 def mark(error: BaseException, candidate: int | None, generation: int) -> None:
-    """Let an error about a returned value tell where that was; see `place_of`.
+    """Let an error about a returned value tell where that was; see `location_of`.
 
     `candidate` is None where one call gave the values of several.
     """
     error.candidate, error.generation = candidate, generation  # type: ignore[attr-defined]
 
 
-def place_of(error: BaseException) -> str:
+def location_of(error: BaseException) -> str:
     """Return where a value was refused, in words; empty for any other error."""
     if not isinstance(error, TypeError | ValueError) or not hasattr(error, "generation"):
         return ""
@@ -108,6 +135,6 @@ def place_of(error: BaseException) -> str:
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
 
 
-def first_part(values: list[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+def first_part(values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the values before the first that is missing."""
     return together(values if done.all() else values[: int(done.argmin())])

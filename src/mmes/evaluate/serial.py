@@ -72,9 +72,9 @@ class VectorizedEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        if not keep_going():
-            return np.empty(0)
         count = points.shape[0]
+        if count == 0 or not keep_going():
+            return np.empty(0)
         try:
             answer = answer_of(self._objective, points)
         except self._catch:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import is_real
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
@@ -109,7 +109,7 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
-    answer = hosted(answer)
+    answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
             raise ValueError(f"{_values(count, whose)} expected, but {len(answer)} came")
@@ -157,7 +157,7 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-def together(values: Sequence[Any]) -> NDArray[np.float64]:
+def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
     """Return the values of points as one array: a vector, or a row each where there are several.
 
     A failed point, NaN, has no other values: all of its row is NaN.
@@ -184,7 +184,7 @@ def together(values: Sequence[Any]) -> NDArray[np.float64]:
 
 def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArray[Any]:
     array = None
-    answer = hosted(answer)
+    answer = to_numpy(answer)
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if hasattr(answer, "__array__"):
@@ -196,7 +196,7 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
         )
         raise TypeError(
-            f"{whose} must return {expected}, but returned {_shown(answer)} (of type {kind})"
+            f"{whose} must return {expected}, but returned {_in_text(answer)} (a {kind})"
         )
     return array
 
@@ -215,7 +215,7 @@ def _as_float(answer: SupportsFloat) -> float:
         ) from None
 
 
-def _shown(answer: Any) -> str:
+def _in_text(answer: Any) -> str:
     try:
         text = repr(answer)
     except Exception:  # a class of the user's, or an integer of too many digits

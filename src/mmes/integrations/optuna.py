@@ -29,7 +29,7 @@ from mmes.base.extras import missing
 from mmes.base.randomness import fresh_seed
 from mmes.integrations.own_options import refuse_own_options
 from mmes.spaces.start import SIGMA_SHARE_OF_BOX
-from mmes.strategies import AnyStrategy, automatic, get_strategy, is_auto
+from mmes.strategies import Optimizer, automatic, get_strategy, is_auto
 
 try:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
@@ -93,7 +93,7 @@ class MMESSampler(BaseSampler):
         seed: int | None = None,
         x0: Mapping[str, float] | None = None,
         sigma0: float = SIGMA_SHARE_OF_BOX,
-        strategy: str | type[AnyStrategy] = "auto",
+        strategy: str | type[Optimizer] = "auto",
         independent_sampler: BaseSampler | None = None,
         **options: Any,
     ):
@@ -187,7 +187,7 @@ class MMESSampler(BaseSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _paths={})  # pyright: ignore[reportAttributeAccessIssue]
 
-    def _made(self, seed: int) -> AnyStrategy:
+    def _made(self, seed: int) -> Optimizer:
         options: dict[str, Any] = self._options | {"seed": seed}
         return self._strategy(self._start, self._sigma0, bounds=(0.0, 1.0), **options)
 
@@ -244,7 +244,7 @@ class _Path:
 
     Attributes
     ----------
-    es : AnyStrategy
+    es : Optimizer
         The strategy at the first generation that is not finished.
     seen : int
         Trials looked at so far.
@@ -252,7 +252,7 @@ class _Path:
         Those that are running, or belong to this generation or a later one, by number.
     """
 
-    es: AnyStrategy
+    es: Optimizer
     seen: int = 0
     open: dict[int, FrozenTrial] = field(default_factory=dict)
 

@@ -229,7 +229,7 @@ class ModuleObjective:
             while done < points.shape[0]:
                 rows = points[done : done + self._rows()]
                 try:
-                    parts.append(self._values(self.flat.unflatten(*self._moved(rows))))
+                    parts.append(self.values_of(self.flat.unflatten(*self._moved(rows))))
                 except torch.OutOfMemoryError:
                     if len(rows) == 1:
                         raise
@@ -275,7 +275,8 @@ class ModuleObjective:
             for name, tensor in fixed.items()
         }
 
-    def _values(self, candidates: dict[str, torch.Tensor]) -> NDArray[np.float64]:
+    def values_of(self, candidates: dict[str, torch.Tensor]) -> NDArray[np.float64]:
+        """Return the values of candidates by the module's own names, one row each."""
         inner = {"module." + name: tensor for name, tensor in candidates.items()}
         if self.mode != "loop":
             try:

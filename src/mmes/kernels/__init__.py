@@ -9,9 +9,9 @@ from mmes.kernels.choose import (
     KERNELS,
     Precision,
     choose_kernel,
-    kernel_for,
     native_problem,
 )
+from mmes.kernels.devices import Place
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
@@ -34,6 +34,7 @@ __all__ = [
     "Handle",
     "Kernel",
     "Noise",
+    "Place",
     "Precision",
     "RecombineCall",
     "ReducingKernel",
@@ -42,6 +43,5 @@ __all__ = [
     "ScaleCall",
     "StepLaw",
     "choose_kernel",
-    "kernel_for",
     "native_problem",
 ]

@@ -3,6 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+RECORDS: dict[str, str]
+
 def simd_levels() -> list[str]: ...
 
 class Level:

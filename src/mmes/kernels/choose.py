@@ -7,9 +7,9 @@ Where a device is named, its vectors live there: the Triton kernel on a GPU, els
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mmes.errors import KernelWarning, warn_user
 from mmes.kernels.reference import ReferenceKernel
@@ -116,14 +116,6 @@ def choose_kernel(
             )
         name = "native" if problem is None else "reference"
     return KERNELS[name](_from_environment() if threads is None else threads)
-
-
-def kernel_for(options: Mapping[str, Any]) -> Kernel:
-    """Return the kernel that the options of a strategy ask for; what they lack is left open."""
-    precision = Precision(*(options.get(name) for name in Precision._fields))
-    return choose_kernel(
-        options.get("kernel") or "auto", options.get("threads"), options.get("device"), precision
-    )
 
 
 def _from_environment() -> int | None:

@@ -1,12 +1,65 @@
-"""What may live on a device, and how a start point that lies there is taken."""
+"""Where a search is computed: kernel, threads, device, precisions; and what can live there."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
 
-from mmes.base.tensors import device_of, hosted
-from mmes.kernels import DEVICE_KERNELS
+from mmes.base.tensors import device_of, to_numpy
+from mmes.kernels.choose import DEVICE_KERNELS, Precision, choose_kernel
 from mmes.spaces.manifolds import Manifold
+
+if TYPE_CHECKING:
+    from mmes.kernels.protocol import Kernel
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a search is computed.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel's name, or ``"auto"``.
+    threads : int or None
+        Threads of a kernel on the host; None stands for as many as pay.
+    device : str or None
+        Where the vectors live, as torch names it; None stands for numpy arrays.
+    population_dtype, mean_dtype, archive_dtype : str or None
+        Precisions on a device; None stands for the default.
+    """
+
+    kernel: str = "auto"
+    threads: int | None = None
+    device: str | None = None
+    population_dtype: str | None = None
+    mean_dtype: str | None = None
+    archive_dtype: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return the place that the options of a strategy name; what they lack is left open."""
+        return cls(**{f.name: options[f.name] for f in fields(cls) if f.name in options})
+
+    @classmethod
+    def apply(cls, options: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options with another place; without a device, no precision is named."""
+        moved = options | dict(changes)
+        if moved.get("device") is not None:
+            return moved
+        return {name: value for name, value in moved.items() if name not in PRECISIONS}
+
+    def open(self) -> Kernel:
+        """Return the kernel; see `choose_kernel`."""
+        precision = Precision(self.population_dtype, self.mean_dtype)
+        return choose_kernel(self.kernel or "auto", self.threads, self.device, precision)
+
+
+PLACE_OPTIONS = tuple(f.name for f in fields(Place))
+"""The options that say where a search is computed; no result depends on them but for rounding."""
+PRECISIONS = PLACE_OPTIONS[3:]
+"""Options that mean nothing where the vectors are numpy arrays."""
 
 
 def started_from(x0: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -20,7 +73,7 @@ def started_from(x0: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     if there is not None and str(x0.dtype) in ("torch.float32", "torch.float64"):
         found["population_dtype"] = str(x0.dtype).removeprefix("torch.")
     named = str(device) if hasattr(device, "type") else device  # a torch.device
-    return hosted(x0), found | options | {"device": named}
+    return to_numpy(x0), found | options | {"device": named}
 
 
 def check_workers(workers: Any, own: bool, device: str | None) -> None:

@@ -86,6 +86,14 @@ class HostVectors:
         """See `Kernel.part`."""
         return rows[start:stop]
 
+    def gathered(self, rows: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+        """See `Kernel.gathered`."""
+        return rows[index]
+
+    def writes(self, rows: NDArray[Any]) -> int:
+        """See `Kernel.writes`: none, users see read-only arrays."""
+        return 0
+
     def ranked(self, values: Any, count: int, n: int) -> None:
         """See `Kernel.ranked`; nothing is done ahead."""
 
@@ -93,8 +101,8 @@ class HostVectors:
         """See `Kernel.fetched`."""
         return values
 
-    def shown(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """See `Kernel.shown`."""
+    def readonly_view(self, handle: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """See `Kernel.readonly_view`."""
         if handle.shape != shape:
             handle = handle.reshape(shape)
         # Through a read-only buffer: not even setting its flag makes this array writable.

@@ -40,6 +40,11 @@ class ManifoldKernel(HostVectors):
     manifold : Manifold
         The space.
 
+    Attributes
+    ----------
+    tangents : ndarray
+        The steps of the last sampled generation, one per candidate.
+
     Notes
     -----
     The tangents of the last sampled generation are kept, because a point of some manifolds does not
@@ -51,7 +56,7 @@ class ManifoldKernel(HostVectors):
         super().__init__()
         self.inner = inner
         self.manifold = manifold
-        self._tangents: Array = np.empty((0, *manifold.shape))
+        self.tangents: Array = np.empty((0, *manifold.shape))
 
     @property
     def name(self) -> str:
@@ -71,15 +76,15 @@ class ManifoldKernel(HostVectors):
         if call.box is not None:
             raise ValueError(f"bounds cannot be combined with {self.manifold}")
         count, n = call.population.shape
-        if self._tangents.shape[0] != count:
-            self._tangents = np.empty((count, *self.manifold.shape))
-        flat = self._tangents.reshape(count, n)
+        if self.tangents.shape[0] != count:
+            self.tangents = np.empty((count, *self.manifold.shape))
+        flat = self.tangents.reshape(count, n)
         self.inner.sample(call._replace(population=flat, mean=self.vector(n)))
         point, images = self._shaped(call.mean), self._shaped(call.population)
         # A few rows at a time: projections and retractions need several times their memory.
         rows = rows_at_a_time(n)
         for first in range(0, count, rows):
-            part = self._tangents[first : first + rows]
+            part = self.tangents[first : first + rows]
             part[:] = self.manifold.proj(point, part)
             images[first : first + rows] = self.manifold.retract(point, part)
 
@@ -89,7 +94,7 @@ class ManifoldKernel(HostVectors):
         old = mean.copy()
         step = np.zeros(self.manifold.shape)
         for parent, weight in zip(call.parents, call.weights, strict=True):
-            step += weight * self._tangents[parent]
+            step += weight * self.tangents[parent]
         new = self.manifold.retract_mean(old, step)
         path[:] = self.manifold.transport(old, new, call.decay * path + call.gain * step)
         mean[:] = new

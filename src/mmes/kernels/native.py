@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,10 +18,31 @@ from mmes.kernels.protocol import (
     RecombineCall,
     SampleCall,
     ScaleCall,
+    StepLaw,
     Vector,
 )
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.spaces.boxes import Box, BoxCode
+
+RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall)
+"""The records that C++ reads, by the places that their fields had when it was compiled."""
+
+
+def check_records(records: Iterable[Any] = RECORDS) -> None:
+    """Raise ImportError if C++ would read another field than the one meant.
+
+    It is called once, when this module is imported, so that no call need look.
+    """
+    for record in records:
+        here, compiled = ", ".join(record._fields), _native.RECORDS[record.__name__]
+        if here != compiled:
+            raise ImportError(
+                f"{record.__name__} has the fields ({here}), but the compiled kernels read "
+                f"({compiled}); they are of another version of mmes: install it again"
+            )
+
+
+check_records()
 
 # Coordinates of a draw that are made at a time, kBlock in native/kernels.hpp.
 _BLOCK = 128

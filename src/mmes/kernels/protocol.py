@@ -4,6 +4,9 @@ A kernel owns every vector of length n: strategies and the shell hold handles an
 On the host a handle is a numpy array, on a GPU a tensor, and a test makes it a type that refuses
 every operation (tests/kernels/test_ownership.py). Small arrays, with one entry per candidate,
 parent or direction, are numpy arrays everywhere.
+
+The native kernel reads the records by the places of their fields, which native/records.hpp lists:
+a field that is added or moved here goes there too, or the kernel is refused when it is imported.
 """
 
 from __future__ import annotations
@@ -112,7 +115,7 @@ class SampleCall(NamedTuple):
         The rows that the law mixes.
     law : StepLaw
     box : Box or None
-        A box whose treated points are the candidates (`Box.apart` is false).
+        A box whose treated points are the candidates (`Box.maps_points` is false).
     seed, generation : int
         Where the random numbers are.
     rows : ndarray of int64 or None
@@ -232,6 +235,14 @@ class Kernel(Protocol):
         """Return the rows from `start` on, up to `stop`, sharing memory."""
         ...
 
+    def gathered(self, rows: Handle, index: NDArray[np.intp]) -> Handle:
+        """Return some rows in the order of `index`, as a copy."""
+        ...
+
+    def writes(self, rows: Handle) -> int:
+        """Return how often rows were written to by others, where users can write to them."""
+        ...
+
     def ranked(self, values: Any, count: int, n: int) -> Handle | None:
         """Return a ranking that only `recombine` can read, of `count` told values on the device.
 
@@ -244,7 +255,7 @@ class Kernel(Protocol):
         """Return told values in the host's memory if the kernel fetches them; else as they are."""
         ...
 
-    def shown(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
+    def readonly_view(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
         """Return points as users see them: of this shape, and read-only where that is possible."""
         ...
 

@@ -153,9 +153,10 @@ class Composition:
     @cached_property
     def _prepared(self) -> Any:
         """The composition as the native helper knows it."""
-        return native.helper.Composition(*self._packed())  # type: ignore[union-attr]
+        return native.helper.Composition(*self.packed())  # type: ignore[union-attr]
 
-    def _packed(self) -> Packed:
+    def packed(self) -> Packed:
+        """Return the composition as flat arrays, which the native helper reads."""
         starts: dict[int, int] = {-1: -1}  # by id: groups of one size share their matrix
         matrices = [np.empty(0)]
         rows = []

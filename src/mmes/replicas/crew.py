@@ -17,8 +17,8 @@ from mmes.errors import ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
 from mmes.evaluate.workers.pickling import pickled
-from mmes.replicas.course import Course
 from mmes.replicas.engine import Engine, Terms
+from mmes.replicas.head import HeadState
 from mmes.replicas.roster import Member, Message, Roster, Work
 from mmes.replicas.shares import Batch, Cutting, Round, ranges
 from mmes.strategies import AskTell
@@ -40,7 +40,7 @@ class Crew(Evaluator):
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
     timeout : float or None
         Seconds for one evaluation.
     threads : int or None
@@ -61,7 +61,7 @@ class Crew(Evaluator):
         self._terms, self._task = terms, task
         self._retries, self._lost = retries, lost
         self._timeout = math.inf if timeout is None else timeout
-        settings = {"evaluation_timeout": timeout, "retries": retries, "lost": lost}
+        settings = {"evaluation_timeout": timeout, "retries": retries, "on_lost": lost}
         setup = (pickled(task), terms.each, settings | {"chunk_size": None}, threads)
         self.roster = Roster(engine, terms, setup, retries)
         # Of one evaluation, and of all else between a message and its answer; smoothed.
@@ -76,33 +76,33 @@ class Crew(Evaluator):
         """See `Evaluator.polls`: yes, but not while the crew gathers, which may take long."""
         return self.roster.underway
 
-    def room(self) -> tuple[int, str] | None:
-        """See `Evaluator.room`: that of the machine with the least; replicas on one share it."""
+    def memory_limit(self) -> tuple[int, str] | None:
+        """See `Evaluator.memory_limit`: the machine with the least; replicas on one share it."""
         self.roster.assemble()
-        return self.roster.room()
+        return self.roster.memory_limit()
 
     def follow(self, es: AskTell) -> None:
         """Let the replicas follow an optimizer from now on; returns when they hold its state."""
         self._round = None
         self._runs += 1
-        self.roster.follow(Course(es, self._runs))
+        self.roster.follow(HeadState(es, self._runs))
         count, rows = len(self.roster.ready) + self._terms.head_evaluates, es.population_size
         share = rows / (count * math.ceil(rows / count)) if count else 0.0
         self.words = f"{count} participants, {rows} candidates: busy {share:.0%} at most"
 
     def begin(self, generation: int, rows: int) -> None:
         """Send out the first shares of a generation, for which the head has yet to ask."""
-        course = self.roster.course
-        if course is None or rows < 1:
+        head = self.roster.head
+        if head is None or rows < 1:
             return
-        if course.outgrown:
-            self.follow(course.es)
-            course = self.roster.course
-            assert course is not None
+        if head.outgrown:
+            self.follow(head.es)
+            head = self.roster.head
+            assert head is not None
         self._round = current = self._opened(generation, rows)
-        current.numbers = course.numbers()
-        if course.generation % self._terms.check == 0:
-            current.vectors = course.vectors()
+        current.numbers = head.numbers()
+        if head.generation % self._terms.check == 0:
+            current.vectors = head.vectors()
         self._deal(current)
 
     def evaluate(
@@ -125,11 +125,11 @@ class Crew(Evaluator):
 
     def told(self, values: NDArray[np.float64]) -> None:
         """Remember the values of a generation that the optimizer has taken in."""
-        course = self.roster.course
-        if course is not None:
-            joining = [m for m in self.roster.members if m.conversation and m.run == course.run]
-            needed = min((member.generation for member in joining), default=course.generation)
-            course.told(values, needed)
+        head = self.roster.head
+        if head is not None:
+            joining = [m for m in self.roster.members if m.conversation and m.run == head.run]
+            needed = min((member.generation for member in joining), default=head.generation)
+            head.told(values, needed)
 
     def close(self) -> None:
         """See `Evaluator.close`: replicas end, whatever they are doing."""
@@ -192,32 +192,32 @@ class Crew(Evaluator):
         return slow[0]
 
     def _give(self, member: Member, current: Round, batch: Batch) -> None:
-        course = self.roster.course
-        if current.shipped or course is None:
+        head = self.roster.head
+        if current.shipped or head is None:
             assert current.points is not None
             message: Message = ("points", current.generation, current.points[list(batch)])
         else:
-            told = course.since(member.generation)
+            told = head.since(member.generation)
             if told is None:
                 current.waiting.appendleft(batch)
                 self.roster.rebuild(member)
                 return
-            now, first = course.generation, member.generation
+            now, first = head.generation, member.generation
             check = current.vectors is not None
-            message = ("work", course.run, now, first, told, ranges(batch), check)
+            message = ("work", head.run, now, first, told, ranges(batch), check)
             member.generation = now
         self.roster.send_work(member, message, current, batch)
 
     def _announce(self, values: NDArray[np.float64]) -> None:
         """Send the values of a generation at once: replicas take them in while the head does."""
-        course = self.roster.course
-        assert course is not None
+        head = self.roster.head
+        assert head is not None
         for member in self.roster.ready:
-            before = course.since(member.generation)
+            before = head.since(member.generation)
             if before is not None:
                 told = (*before, values.tobytes())
-                message = ("told", course.run, member.generation, told)
-                member.generation = course.generation + 1
+                message = ("told", head.run, member.generation, told)
+                member.generation = head.generation + 1
                 self.roster.send_notice(member, message)
 
     def _evaluate_here(self, current: Round) -> None:

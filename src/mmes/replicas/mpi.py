@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_u
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task, rebuilt, sendable
 from mmes.replicas import digests
-from mmes.replicas.course import Course
 from mmes.replicas.engine import Terms
+from mmes.replicas.head import HeadState
 from mmes.replicas.replica import Replica
 from mmes.replicas.shares import Batch, Cutting, Round, ranges
-from mmes.run.result import Result
 from mmes.strategies import AskTell
+
+if TYPE_CHECKING:
+    from mmes.run.result import Result
 
 _BLOCK_BYTES = 64 * 2**20
 _TAKEN = ("each", "check", "diverged")
@@ -76,7 +78,7 @@ class MPI:
                 "MPI has one rank, so there are no replicas; start the script by mpiexec -n 4",
                 ReplicaWarning,
             )
-        settings = {"evaluation_timeout": timeout, "retries": retries, "lost": lost}
+        settings = {"evaluation_timeout": timeout, "retries": retries, "on_lost": lost}
         return Head(self.comm, self.terms, task, settings | {"chunk_size": None})
 
     def share(self, run: Callable[[], Result], fun: Any) -> Result:
@@ -111,7 +113,7 @@ class Head(Evaluator):
         self.retried = 0
         self._comm, self._terms, self._task, self._settings = comm, terms, task, settings
         self._here = Replica(task, terms.each, settings)
-        self._course: Course | None = None
+        self._course: HeadState | None = None
         self._runs = 0
         self._round: Round | None = None
         self._rebuild = False
@@ -119,7 +121,7 @@ class Head(Evaluator):
     def follow(self, es: AskTell) -> None:
         """Hand the state to all ranks."""
         self._runs += 1
-        self._course = Course(es, self._runs)
+        self._course = HeadState(es, self._runs)
         how = (self._task.vectorized, self._task.catch, self._settings)
         self._comm.bcast(("follow", how, self._course.kind, self._course.probe))
         found = self._comm.gather(("here", self._course.fingerprint))
@@ -156,7 +158,7 @@ class Head(Evaluator):
         """See `Evaluator.evaluate`."""
         current = self._round
         if current is None:
-            if not keep_going():
+            if points.shape[0] == 0 or not keep_going():
                 return np.empty(0)
             self._comm.bcast(("points", generation, np.array(points)))
             current = self._round = Round(generation, points.shape[0])

@@ -46,7 +46,7 @@ from mmes.strategies import AskTell
 
 # Candidates as long as this are made only where they are needed: it saves 10 to 30 % of sampling.
 # Shorter ones are made faster all together, while the directions are in the caches.
-_LONG = 300_000
+LONG = 300_000
 # With a larger share than this, there is little left to save.
 _FEW = 0.4
 
@@ -85,7 +85,7 @@ class Replica:
         self._kind: type[AskTell] | None = None
         self._kernel = "auto"
         self._run = -1
-        self._es: AskTell | None = None
+        self.es: AskTell | None = None
         self._last = b""
         self._sampling: threading.Thread | None = None
         self._sampled = -1
@@ -136,7 +136,7 @@ class Replica:
         self, run: int, entries: dict[str, Any], arrays: dict[str, tuple[str, tuple[int, ...]]]
     ) -> tuple[Any, ...]:
         self._end_sampling()
-        self._es = None  # two states may not fit
+        self.es = None  # two states may not fit
         fresh = {name: np.empty(shape, kind) for name, (kind, shape) in arrays.items()}
         self._coming = run, entries, fresh
         return ("here",)
@@ -153,11 +153,11 @@ class Replica:
         if coming != run or self._kind is None:
             raise RuntimeError(f"run {run} is to be adopted, but its state has not come")
         # Never by the constructor: it would reduce the archive to the memory of this machine.
-        self._es = self._kind.from_state(
+        self.es = self._kind.from_state(
             entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads
         )
         self._coming, self._run, self._last, self._sampled = None, run, last, -1
-        return "here", self._es.generation
+        return "here", self.es.generation
 
     # The run
 
@@ -188,7 +188,7 @@ class Replica:
         if self._sampled != es.generation:
             self._sampled = es.generation
             meanwhile = self._evaluation_seconds > self._sampling_seconds
-            few = es.dimension >= _LONG and len(own) <= _FEW * es.rows
+            few = es.dimension >= LONG and len(own) <= _FEW * es.rows
             self._apart = es.parents_suffice and (meanwhile or few)
             if meanwhile:
                 points = es.ask(rows=own)
@@ -225,11 +225,11 @@ class Replica:
         return "done", *done[:3], None, None, done[3]
 
     def _behind(self) -> tuple[Any, ...]:
-        return "behind", -1 if self._es is None else self._es.generation
+        return "behind", -1 if self.es is None else self._es.generation
 
     def _catch_up(self, run: int, first: int, told: Sequence[bytes]) -> AskTell | None:
         """Tell the optimizer the values it lacks; None if some before them are missing, too."""
-        es = self._es
+        es = self.es
         if es is None or run != self._run or es.generation < first:
             return None
         if told[es.generation - first :]:

@@ -14,13 +14,13 @@ import numpy as np
 from mmes.base.memory import USABLE_SHARE
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.replicas import digests
-from mmes.replicas.course import Course
 from mmes.replicas.engine import Engine, Terms
+from mmes.replicas.head import HeadState
 from mmes.replicas.shares import Batch, Round
 
 _BLOCK_BYTES = 64 * 2**20
 # Before looking for a place again, if there are enough replicas.
-_LOOK_SECONDS = 30.0
+LOOK_SECONDS = 30.0
 # Before another start after one that failed; doubled each time.
 _FIRST_PAUSE = 0.05
 _TURN_SECONDS = 0.1
@@ -104,7 +104,7 @@ class Roster:
 
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):
         self.engine = engine
-        self.course: Course | None = None
+        self.head: HeadState | None = None
         self.rebuilt = 0
         """Replicas started in place of lost ones."""
         self.members: list[Member] = []
@@ -130,9 +130,9 @@ class Roster:
         """Return where a replica is, for messages."""
         return member.place or self.engine.describe(member.handle)
 
-    def follow(self, course: Course) -> None:
+    def follow(self, head: HeadState) -> None:
         """Bring all replicas to another run."""
-        self.course = course
+        self.head = head
         for member in self.ready:
             self._converse(member, self._joining_run(member))
         self.assemble()
@@ -154,7 +154,7 @@ class Roster:
             self.hire()
             self.turn(_TURN_SECONDS)
 
-    def room(self) -> tuple[int, str] | None:
+    def memory_limit(self) -> tuple[int, str] | None:
         """Return the usable bytes of the machine with the least, and its name."""
         hosts = [member.host for member in self.ready]
         shares = [(m.available // hosts.count(m.host), self.place(m)) for m in self.ready]
@@ -187,7 +187,7 @@ class Roster:
                 return
             handle = self.engine.start(self._setup)
             if handle is None:
-                self._next_look = now + _LOOK_SECONDS
+                self._next_look = now + LOOK_SECONDS
                 return
             self.rebuilt += self._hired >= count
             self._hired += 1
@@ -211,7 +211,7 @@ class Roster:
             return
         self._failed_starts += 1
         if self.ready:
-            pause = min(_FIRST_PAUSE * 2**self._failed_starts, _LOOK_SECONDS)
+            pause = min(_FIRST_PAUSE * 2**self._failed_starts, LOOK_SECONDS)
             self._next_look = time.monotonic() + pause
         elif self._failed_starts > max(self._retries, self._count or 0):
             raise EvaluationError(
@@ -363,15 +363,15 @@ class Roster:
 
     def _joining_run(self, member: Member) -> Conversation:
         """Bring a replica to the run that the head is on, which may change meanwhile."""
-        while (course := self.course) is not None and member.run != course.run:
-            _, found = yield ("probe", course.kind, course.probe)
-            self._compare(member, course.fingerprint, found)
+        while (head := self.head) is not None and member.run != head.run:
+            _, found = yield ("probe", head.kind, head.probe)
+            self._compare(member, head.fingerprint, found)
             yield from self._adopting(member)
 
     def _adopting(self, member: Member) -> Conversation:
         """Hand over the head's state, in blocks, each after the one before has arrived."""
-        assert self.course is not None
-        state = self.course.snapshot(copy=self.underway)
+        assert self.head is not None
+        state = self.head.snapshot(copy=self.underway)
         member.run, member.generation, member.pinned = state.run, state.generation, not state.copied
         shapes = {name: (array.dtype.str, array.shape) for name, array in state.arrays.items()}
         yield ("state", state.run, state.entries, shapes)

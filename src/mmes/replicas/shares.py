@@ -126,7 +126,7 @@ class Round:
         Raises
         ------
         EvaluationError
-            If a row was lost more than `retries` times and `lost` is ``"raise"``.
+            If a row was lost more than `retries` times and `on_lost` is ``"raise"``.
         """
         missing = [row for row in batch if not self.done[row]]
         if len(batch) == 1:
@@ -136,8 +136,8 @@ class Round:
             row = given_up[0]
             raise EvaluationError(
                 f"the replica died or was killed at the time limit {self._losses[row]} times while "
-                f"it evaluated candidate {row} of generation {self.generation}; lost='fail' would "
-                "rank such candidates last",
+                f"it evaluated candidate {row} of generation {self.generation}; on_lost='nan' "
+                "would rank such candidates last",
                 None if self.points is None else np.array(self.points[row]),
                 row,
                 self.generation,

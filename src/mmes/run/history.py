@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.strategies.parts.record import LARGEST_COUNT
+
 COLUMNS = ("evaluations", "best", "sigma", "start")
 
 
@@ -75,6 +77,11 @@ class History:
         for name in ("limit", "stride", "seen"):
             if type(scalars[name]) is not int or scalars[name] < (name != "seen"):
                 raise ValueError(f"{name} of the history must be an integer, not {scalars[name]!r}")
+        counts, best, sigma = table[:, [0, 3]], table[:, 1], table[:, 2]
+        if not ((counts >= 0) & (counts < LARGEST_COUNT)).all() or np.isnan(best).any():
+            raise ValueError("the history must hold counts and values")
+        if not ((sigma > 0) & np.isfinite(sigma)).all():
+            raise ValueError("the history must hold mutation strengths > 0")
         made = cls(scalars["limit"])
         made._stride, made._seen = scalars["stride"], scalars["seen"]
         made._lines = [tuple(map(float, line)) for line in table]

@@ -88,9 +88,9 @@ class Limits:
     # All of them
 
     def target_reached(self) -> bool:
-        """Return whether the best value is at or below the target."""
+        """Return whether the best value is at or below the target; -inf reaches none."""
         target = self._given["target"]
-        return target is not None and self._state.best_value <= target
+        return target is not None and -math.inf < self._state.best_value <= target
 
     def reached(self) -> StopReason | None:
         """Return why the run should end, if it should; the target before all others."""

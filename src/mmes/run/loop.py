@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -18,26 +19,28 @@ from mmes.errors import (
     EvaluationError,
     FailedEvaluationWarning,
     RestartWarning,
+    note,
     warn_user,
 )
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.protocol import place_of
+from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.interrupts import Interrupts
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED
+from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Verdict, comparable
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
-from mmes.run.saving import Saver
-from mmes.run.settings import RunSettings, resumed_arguments
+from mmes.run.resuming import continued, resumed_arguments
+from mmes.run.saving import Saver, checked_notes
+from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies import AnyStrategy, AskTell
+from mmes.strategies import AskTell, Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
@@ -65,7 +68,7 @@ class Run:
         manifold: Manifold | None = None,
         constraints: Any = None,
         integers: Any = None,
-        strategy: str | type[AnyStrategy] = "auto",
+        strategy: str | type[Optimizer] = "auto",
         callback: Any = None,
         progress: bool = False,
         args: Any = (),
@@ -75,10 +78,10 @@ class Run:
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
-        elsewhere = "replicas can follow it" if hasattr(workers, "evaluator") else ""
-        space = {"bounds": bounds, "scale": scale, "manifold": manifold, "elsewhere": elsewhere}
-        space["integers"] = integers
-        settings = RunSettings.checked(x0, sigma0, space, strategy, checkpoint, options)
+        elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
+        where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
+        where["integers"] = integers
+        settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         held = Constraints.checked(constraints, settings.limits["returns_constraints"])
@@ -96,7 +99,7 @@ class Run:
         else:
             self._saver.refuse_existing()
         if state is not None:
-            settings = settings.continued(state)
+            settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
         self._state = (
             RunState.begun(settings, held)
@@ -126,12 +129,15 @@ class Run:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Words and numbers of the caller's own, kept in the checkpoint."""
-        return self._state.notes
+        """Words and numbers of the caller's own, kept in the checkpoint; a copy.
+
+        Setting them raises TypeError if JSON cannot hold them.
+        """
+        return checked_notes(self._state.notes)
 
     @notes.setter
     def notes(self, notes: dict[str, Any]) -> None:
-        self._state.notes = notes
+        self._state.notes = checked_notes(notes)
 
     @property
     def evaluations(self) -> int:
@@ -157,14 +163,14 @@ class Run:
         self._limits.begin()
         self._saver.begin(self.generations)
         self._state.es.skip()  # what a run before this one left incomplete
-        self._state.partial, self._rows = 0, None
-        result = None
+        self._state.partial, self._rows = Spent(), None
+        result = first = None
         try:
             with self._interrupts:
                 try:
                     self._follow()
                     self._evaluate_x0()
-                    reason = self._to_the_end()
+                    reason = self._loop()
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
                     self._evaluate_again()
@@ -172,9 +178,11 @@ class Run:
                     self._observe_end(result)
                     return result
                 except BaseException as error:
-                    self._leave(error)
+                    first = error
+                    self._save_and_annotate(error)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
+            first = error
             if getattr(error, "result", None) is None:  # a signal after all was done
                 error.result = result  # type: ignore[union-attr]
             raise
@@ -182,19 +190,23 @@ class Run:
             self._state.spent += Spent(seconds=self._limits.elapsed)
             self._limits.end()
             self._stop_requested.clear()
-            self._evaluator.close()
-            self._observers.close()
+            self._close(first, result)
 
-    def _to_the_end(self) -> StopReason:
+    def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
         reason = self._limit_reached() if self.evaluations else None
+        # Or an error came while it asked about noise, or nothing could be done about that then.
+        if self._state.question is Verdict.ASKING:
+            reason = self._handle_noise(reason)
+        else:
+            reason = self._answered(reason)
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._look_at_mean(self._despite_noise(self._generation()))
+            reason = self._look_at_mean(self._handle_noise(self._generation()))
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -202,7 +214,7 @@ class Run:
     def _evaluate_x0(self) -> None:
         """Evaluate the start point that was given, unless the strategy does."""
         state, wanted = self._state, self._options["evaluate_x0"]
-        given = self._settings.place.x0 is not None
+        given = self._settings.space.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
             try:
                 (x,), value = self._values_at([state.es.best_x], 1)
@@ -233,9 +245,12 @@ class Run:
             values = handled.take(points, values, es.kernel)
         del points  # so that its memory can be used again
         es.tell(values, None if complete else np.arange(values.size))
-        state.partial = 0 if complete else values.size
-        if complete:
-            if _can_grow(es):
+        state.partial = Spent()
+        if not complete:
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum()))
+        else:
+            state.question = Verdict.CLEAR
+            if es.grows:
                 # What the multipliers do is no progress here.
                 seen = values if handled is None else values + handled.offset
                 state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
@@ -288,8 +303,8 @@ class Run:
     def _follow(self) -> None:
         with self._at_work:
             es = self._state.es
-            if isinstance(es, AskTell) and not self.generations and not self._state.start:
-                room = self._evaluator.room()
+            if not self.generations and not self._state.start:
+                room = self._evaluator.memory_limit()
                 if room is not None and room[0] < es.planned_bytes:
                     self._state.es = self._settings.smaller_optimizer(es, *room)
             self._evaluator.follow(self._state.es)
@@ -299,17 +314,17 @@ class Run:
         state, allowed = self._state, self._options["restarts"]
         if allowed != "unlimited" and state.start >= allowed:
             return False
+        self._settled = False
         try:
-            es = state.restarted(self._settings)
+            state.begin_start(self._settings)
         except MemoryError as error:
+            self._settled = True
             warn_user(
                 f"restart {state.start + 1} does not fit into memory ({error}); the run ends with "
                 "what was found",
                 RestartWarning,
             )
             return False
-        self._settled = False
-        state.go_on_with(es)
         self._settled = True
         self._follow()
         return True
@@ -326,25 +341,54 @@ class Run:
             self._settled = True
         return reason
 
-    def _despite_noise(self, reason: StopReason | None) -> StopReason | None:
+    def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
-        if asked == "no" or not _can_grow(state.es) or state.partial:
+        if asked == "no" or not state.es.grows or state.partial.evaluations:
             return reason
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first) or self._limits.evaluations_left() < ASKED:
             return reason
-        (mean,), values = self._values_at([state.es.mean], ASKED)
-        if state.constraints is not None:
-            values = state.constraints.values(values[:, 0])[:, None]
-        hidden = watch.answer(values[:, 0], state.es.sigma)
-        if state.constraints is None and not watch.noisy and not np.isnan(values).any():
-            state.offer(mean, float(values[0, 0]))
-            if self._limits.target_reached():
-                return StopReason.TARGET_REACHED
-        if not (hidden and watch.in_vain(state.es.sigma, reason)):
+        state.question = Verdict.ASKING  # for whoever goes on if that raises
+        mean, values = self._question()
+        self._settled = False
+        state.question = watch.answer(values, state.es.sigma)
+        seen = values[~np.isnan(values)]
+        if state.constraints is None and not watch.noisy and seen.size:
+            state.offer(mean, seen.item(0))
+        if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
+            state.question = Verdict.CLEAR
+        self._settled = True
+        self._warn_of_failures(values)
+        if self._limits.target_reached():
+            return StopReason.TARGET_REACHED
+        # The question may have spent the budget.
+        return self._answered(reason) or self._limits.reached()
+
+    def _question(self) -> tuple[Any, NDArray[np.float64]]:
+        """Return the centre of the search and a few values of it; more where these failed."""
+        left, asked = self._limits.evaluations_left(), np.empty(0)
+        rounds = range(int(min(ROUNDS, left // ASKED)))
+        mean, handled = self._state.es.mean, self._state.constraints
+        for _ in rounds:
+            (mean,), found = self._values_at([mean], ASKED)
+            values = found[:, 0] if handled is None else handled.values(found[:, 0])
+            asked = np.concatenate((asked, values))
+            if comparable(asked):
+                break
+        return mean, asked
+
+    def _answered(self, reason: StopReason | None) -> StopReason | None:
+        """Do what the answer asks for: grow where noise rules; return why to end, if at all."""
+        state = self._state
+        if self._options["noise"] == "no":  # who resumes may know better
+            return reason
+        if state.question is Verdict.UNANSWERED:
+            # Nobody knows whether it is noisy, so that nobody knows whether it converged.
+            return StopReason.STAGNATED if reason in SUSPICIOUS else reason
+        if state.question is not Verdict.HIDDEN:
             return reason
         if 2 * state.es.population_size > self._limits.evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
@@ -352,6 +396,7 @@ class Run:
         try:
             self._settled = False
             state.answer_noise()
+            state.question = Verdict.CLEAR
             self._settled = True
         except MemoryError:
             self._settled = True
@@ -397,9 +442,7 @@ class Run:
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
     def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        state = self._state
-        failed = state.es.failed_evaluations or state.spent.failed or state.partial
-        if failed and not self._state.warned and np.isnan(values).any():
+        if not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(
                 f"an evaluation gave NaN or failed (generation {self.generations}); failed "
@@ -429,42 +472,60 @@ class Run:
         An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
         is called `count` times then.
         """
-        kernel, box = self._state.es.kernel, self._settings.place.box
+        kernel, box = self._state.es.kernel, self._settings.space.box
         calls = count if self._settings.evaluation["vectorized"] else 1
         rows = len(points) * count // calls
-        places = kernel.population(rows, self._state.es.dimension)
+        drawn = kernel.population(rows, self._state.es.dimension)
         for row in range(rows):
-            kernel.assign(kernel.row(places, row), points[row % len(points)].reshape(-1))
+            kernel.assign(kernel.row(drawn, row), points[row % len(points)].reshape(-1))
         if box is not None:
-            kernel.confine(places, places, Clip(*box))
-        shown = kernel.shown(places, (rows, *points[0].shape))
+            kernel.confine(drawn, drawn, Clip(*box))
+        shown = kernel.readonly_view(drawn, (rows, *points[0].shape))
         values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
         found = np.concatenate(values)
         return shown[: len(points)], found.reshape(count, len(points), *found.shape[1:])
 
-    def _leave(self, error: BaseException) -> None:
-        """End early: cancel what runs, save the state, tell what was found and how to go on."""
-        self._evaluator.close()
+    def _save_and_annotate(self, error: BaseException) -> None:
+        """End early: save the state, tell what was found and how to go on."""
         saved = False
         if self._settled and not isinstance(error, CheckpointError):
-            saved = self._saver.save(self.generations, self._state_to_save)
+            try:
+                saved = self._saver.save(self.generations, self._state_to_save)
+            except Exception as second:
+                note(error, second)
         if saved:
             error.add_note(
                 f"mmes: the state after generation {self.generations} is saved; go on with "
                 f"mmes.resume({str(self._saver.path)!r}, fun)"
             )
-        place = place_of(error)
+        place = location_of(error)
         if place:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
 
+    def _close(self, first: BaseException | None, result: Result | None) -> None:
+        """Give back what is held; the first error is raised, a later one is noted in it."""
+        raised = first
+        for close in (self._evaluator.close, self._observers.close):
+            try:
+                close()
+            except Exception as error:
+                if raised is None:
+                    raised = error
+                else:
+                    note(raised, error)
+        if raised is not None and raised is not first:
+            with contextlib.suppress(AttributeError):
+                raised.result = result  # type: ignore[attr-defined]
+            raise raised
+
     def _result(self, reason: StopReason) -> Result:
         others = []
         if reason is not StopReason.INTERRUPTED:
-            held = getattr(self._state.es, "reasons", lambda target: ())
             constrained = self._state.constraints is not None
-            others = [*held(None if constrained else self.target), *self._limits.spent()]
+            target = None if constrained else self.target
+            others = [*self._state.es.reasons(target), *self._limits.spent()]
             if constrained and self._state.violates(reason):
                 others, reason = [reason, *others], StopReason.INFEASIBLE
         reasons = (reason, *(other for other in others if other is not reason))
@@ -501,8 +562,3 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
-
-
-def _can_grow(es: AnyStrategy) -> bool:
-    """Return whether the strategy has a remedy against noise; without, noise is not looked for."""
-    return hasattr(es, "grow")

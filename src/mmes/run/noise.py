@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
+from mmes.strategies.parts.recombination import LARGEST_SIGMA
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -25,6 +28,8 @@ GENERATIONS = 100
 near an optimum would double it again and again."""
 ASKED = 3
 """Evaluations of one point that answer a suspicion."""
+ROUNDS = 3
+"""How often so many are made at most, while failures leave nothing to compare."""
 REEVALUATIONS = 10
 """Evaluations of the best point and of the mean at the end of a noisy run."""
 SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
@@ -46,6 +51,20 @@ _ASKED_AGAIN = 1e-4
 _SHARE = 0.1
 
 
+class Verdict(Enum):
+    """What a question has found; what is not settled is part of the state of a run."""
+
+    CLEAR = ""  # no noise, or none that matters, or it was answered
+    ASKING = "asking"  # the question is not answered yet
+    HIDDEN = "hidden"  # noise hides the progress
+    UNANSWERED = "unanswered"  # the point failed again and again
+
+
+def comparable(values: Vector) -> bool:
+    """Return whether values of one point can tell noise: at least two did not fail."""
+    return int(np.isfinite(values).sum()) > 1
+
+
 @dataclass
 class NoiseWatch:
     """What a run knows about the noise of its objective.
@@ -56,8 +75,8 @@ class NoiseWatch:
         Whether one point has given different values.
     asked_at : float
         Sigma when all values of a point were last found the same.
-    evaluations : int
-        Evaluations spent on questions.
+    evaluations, failed : int
+        Evaluations spent on questions, and those of them that failed.
     lowest : float
         The smoothed median value of a generation when values last fell.
     sigma_then : float
@@ -77,6 +96,7 @@ class NoiseWatch:
     noisy: bool = False
     asked_at: float = math.inf
     evaluations: int = 0
+    failed: int = 0
     lowest: float = math.inf
     sigma_then: float = 0.0
     since: int = 0
@@ -122,16 +142,19 @@ class NoiseWatch:
             return True
         return sigma * _FALL < self.sigma_then or self.since >= self.patience
 
-    def answer(self, values: Vector, sigma: float) -> bool:
-        """Take in the values of one point; return whether noise hides the progress."""
+    def answer(self, values: Vector, sigma: float) -> Verdict:
+        """Take in the values of one point; return what they say about the progress."""
         self.evaluations += values.size
+        self.failed += int(np.isnan(values).sum())
+        if not comparable(values):
+            return Verdict.UNANSWERED
         finite = values[np.isfinite(values)]
-        spread = float(finite.max() - finite.min()) if finite.size > 1 else 0.0
+        spread = float(finite.max()) - float(finite.min())
         if spread == 0.0:
             self.asked_at = sigma
-            return False
+            return Verdict.CLEAR
         self.noisy = True
-        return spread > _SHARE * self.width
+        return Verdict.HIDDEN if spread > _SHARE * self.width else Verdict.CLEAR
 
     def sigma_before(self) -> float:
         """Return the mutation strength at the beginning of a fall: the largest there was lately.
@@ -166,16 +189,28 @@ class NoiseWatch:
     def restored(cls, entries: dict[str, Any], arrays: dict[str, Vector]) -> NoiseWatch:
         """Return the watch that `entries` and `arrays` were taken from."""
         # The first checkpoints of this version kept the list among the entries.
-        listed = entries | {name: array.tolist() for name, array in arrays.items()}
         fresh = asdict(cls())
-        found = {name: type(value)(listed[name]) for name, value in fresh.items()}
-        for name in ("recent", "sigmas"):
-            found[name] = [float(value) for value in listed[name]]
+        listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
+        if not isinstance(listed["noisy"], bool):
+            raise TypeError(f"noisy must be true or false, not {listed['noisy']!r}")
+        found: dict[str, Any] = {"noisy": listed["noisy"]}
+        for name in ("evaluations", "failed", "since", "patience"):
+            found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
+        for name in ("lowest", "asked_at", "sigma_then", "width"):
+            # JSON has no infinity: it is a word there.
+            word = math.inf if listed[name] == "inf" else listed[name]
+            found[name] = checked_value(name, word)
+            if name != "lowest" and found[name] < 0:
+                raise ValueError(f"{name} must not be negative, but is {found[name]}")
+        found["recent"] = [checked_scalar("recent", value, 0.0) for value in listed["recent"]]
+        found["sigmas"] = [
+            checked_scalar("sigmas", value, 0.0, 0.0, LARGEST_SIGMA) for value in listed["sigmas"]
+        ]
         return cls(**found)
 
 
 @dataclass(frozen=True)
-class Again:
+class Reevaluation:
     """New values of the best point and of the mean, taken at the end of a run.
 
     Attributes
@@ -215,7 +250,7 @@ class Again:
         often than not is worse than one that did not, and one that violates constraints worse than
         one that does not.
         """
-        found = {name: _average(values) for name, values in self.values().items()}
+        found: dict[str, Any] = {name: _average(values) for name, values in self.values().items()}
         keys = [
             (found[name][0], excess, found[name][1])
             for name, excess in zip(found, self.excess.tolist(), strict=True)
@@ -238,6 +273,10 @@ def _average(values: Vector) -> tuple[bool, float, float]:
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return True, math.inf, math.nan
-    apart = finite - finite[0]  # equal values have just this average, and the error 0
+    # Squares of huge values overflow; a power of two changes no bit of the others.
+    unit = 2.0 ** max(0, math.frexp(float(np.abs(finite).max()))[1] - 400)
+    scaled = finite / unit
+    apart = scaled - scaled[0]  # equal values have just this average, and the error 0
     error = float(np.std(apart, ddof=1)) / math.sqrt(finite.size) if finite.size > 1 else math.nan
-    return 2 * finite.size < values.size, float(finite[0] + np.mean(apart)), error
+    average = float(scaled[0] + np.mean(apart)) * unit
+    return 2 * finite.size < values.size, average, error * unit

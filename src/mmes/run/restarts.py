@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from mmes.base import randomness
 from mmes.base.randomness import Stream
 from mmes.base.reasons import StopReason
-from mmes.spaces.manifolds import Manifold
-from mmes.spaces.start import Start
+from mmes.spaces.space import Space
 
 Vector = NDArray[np.float64]
 
@@ -37,14 +36,14 @@ def uniform_start(lower: Vector, upper: Vector, seed: int, start: int = 0) -> Ve
     return np.clip(lower + u * (upper - lower), lower, upper)
 
 
-def start_point(place: Start, seed: int, start: int, manifold: Manifold | None = None) -> Vector:
+def start_point(space: Space, seed: int, start: int) -> Vector:
     """Return where a start begins.
 
     The first begins at x0 where one was given. All others begin uniformly in the box where it is
     finite; where it is not, normally distributed around x0 with standard deviation sigma0 times the
     scale, brought into the box. On a manifold they begin at a random point.
     """
-    x0, box = place.x0, place.box
+    x0, box, manifold = space.x0, space.box, space.manifold
     if start == 0 and x0 is not None:
         return x0
     if manifold is not None:
@@ -55,7 +54,7 @@ def start_point(place: Start, seed: int, start: int, manifold: Manifold | None =
         raise ValueError(
             "x0 is needed, unless bounds that are finite on all sides tell where to start"
         )
-    step = place.reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
+    step = space.reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
     point = x0 + step
     return point if box is None else np.clip(point, *box)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Result:
     nit : int
         Generations.
     success : bool
-        Whether the run ended because it could not, or need not, do better: the target was reached;
-        or, where no target was set, the search converged.
+        Whether the run ended because it could not, or need not, do better: the target was reached,
+        and `fun` is not above it; or, where no target was set, the search converged.
     status : int
         The number of the stop reason.
     message : str
@@ -124,7 +124,7 @@ class Result:
         for f in fields(self):
             if f.name in ("history", "options", "reason"):
                 continue
-            value = hosted(getattr(self, f.name))
+            value = to_numpy(getattr(self, f.name))
             if value is None:
                 continue
             if isinstance(value, np.ndarray):

@@ -125,3 +125,23 @@ def _checked_path(path: Any) -> Path:
     if not os.access(found.parent, os.W_OK):
         raise PermissionError(f"the folder of the checkpoint, {found.parent}, is not writable")
     return found.absolute()  # a later change of folder must not move it
+
+
+def checked_notes(notes: Any) -> dict[str, Any]:
+    """Return notes as a checkpoint can hold them, copied.
+
+    Raises
+    ------
+    TypeError
+        If they are no dict, or JSON cannot hold what is in them.
+    """
+    if not isinstance(notes, dict):
+        raise TypeError(f"notes must be a dict, not {notes!r} (a {type(notes).__name__})")
+    from mmes.checkpoint import as_stored
+
+    try:
+        return as_stored(notes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            f"notes must be words, numbers, lists and dicts, which JSON can hold ({error})"
+        ) from error

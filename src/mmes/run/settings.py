@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
 from mmes.constraints import Constraints, Handling
-from mmes.errors import CheckpointCorrupt, CheckpointError, ReducedArchiveWarning, warn_user
+from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
-from mmes.kernels import kernel_for
-from mmes.kernels.choose import check_device_name
 from mmes.kernels.devices import started_from
 from mmes.run.options import RUN_OPTIONS, check_together
 from mmes.run.restarts import start_point, start_seed
 from mmes.spaces.bounds import checked_bounds, checked_box
-from mmes.spaces.boxes import with_integers
-from mmes.spaces.manifolds import Manifold, checked_manifold, manifold_from
-from mmes.spaces.start import Start, checked_start, claimed_size
+from mmes.spaces.manifolds import checked_manifold
+from mmes.spaces.space import Space
+from mmes.spaces.start import claimed_size
 from mmes.strategies import (
-    AnyStrategy,
     AskTell,
+    Optimizer,
     automatic,
     get_strategy,
     is_auto,
-    named_strategy,
     strategies_with,
 )
 from mmes.strategies.parts.growth import grown_options
-from mmes.strategies.shell.options import DEVICE_OPTIONS, with_new_names
-
-# The options of the search that may differ after resuming, because no result depends on them.
-_FREE_OPTIONS = ("kernel", "threads", "device", *DEVICE_OPTIONS)
-# Arguments of `minimize` that are no options, and may differ after resuming.
-_FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
 
 
 @dataclass(frozen=True)
@@ -52,10 +38,8 @@ class RunSettings:
     ----------
     strategy : type
         The strategy that searches.
-    place : Start
-        Start point, mutation strength, bounds and scale.
-    manifold : Manifold or None
-        The space to search, if it is not R^n.
+    space : Space
+        Where the search takes place.
     options : dict
         Options of the strategy, the seed among them.
     limits : dict
@@ -64,49 +48,45 @@ class RunSettings:
         Whether the seed was given, or drawn.
     why : str
         Why ``"auto"`` took this strategy; empty where it was named.
-    integers : ndarray of bool or None
-        Which variables are integers, if any.
     """
 
-    strategy: type[AnyStrategy]
-    place: Start
-    manifold: Manifold | None
+    strategy: type[Optimizer]
+    space: Space
     options: dict[str, Any]
     limits: dict[str, Any]
     seed_given: bool
     why: str = ""
-    integers: NDArray[np.bool_] | None = None
 
     @classmethod
     def checked(
         cls,
-        x0: Any,
-        sigma0: Any,
-        space: dict[str, Any],
+        where: dict[str, Any],
         strategy: Any,
         checkpoint: Any,
         options: dict[str, Any],
+        elsewhere: str = "",
     ) -> RunSettings:
         """Return the settings that the arguments of `minimize` ask for.
 
         Parameters
         ----------
-        x0, sigma0, strategy, checkpoint
+        where : dict
+            Its arguments `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become
+            a `Space`.
+        strategy, checkpoint
             As in `minimize`.
-        space : dict
-            Its arguments `bounds`, `scale`, `manifold` and `integers`; and `elsewhere`, why not every strategy
-            can be taken.
         options : dict
             Its options.
+        elsewhere : str
+            Why ``"auto"`` must take a strategy that other machines can follow, if it must.
         """
-        bounds, scale = space["bounds"], space["scale"]
-        x0, options = started_from(x0, options)
+        x0, options = started_from(where["x0"], options)
+        bounds, manifold = where["bounds"], where["manifold"]
         why = ""
         if is_auto(strategy):
-            on_device = options.get("device") is not None
-            elsewhere = "it runs on a device" if on_device else space["elsewhere"]
-            n, manifold = _variables(x0, bounds), space["manifold"] is not None
-            kind, why = automatic(n, manifold, elsewhere)
+            if options.get("device") is not None:
+                elsewhere = "it runs on a device"
+            kind, why = automatic(_variables(x0, bounds), manifold is not None, elsewhere)
         else:
             kind = get_strategy(strategy)
         table = RUN_OPTIONS + kind.option_table()
@@ -118,12 +98,13 @@ class RunSettings:
         seed_given = chosen["seed"] is not None
         if not seed_given:
             chosen["seed"] = fresh_seed()
-        manifold = checked_manifold(space["manifold"], kind.name, kind.on_manifolds, bounds, scale)
+        checked_manifold(manifold, kind.name, kind.on_manifolds, bounds, where["scale"])
         if kind.needs_box and bounds is None:
             checked_box(None, None, f"the strategy {kind.name!r}")
-        place = checked_start(x0, sigma0, bounds, scale, manifold)
-        integers = _checked_integers(space.get("integers"), kind, place, manifold)
-        return cls(kind, place, manifold, chosen, limits, seed_given, why, integers)
+        space = Space.checked(**where | {"x0": x0})
+        if space.integers is not None and not issubclass(kind, AskTell):
+            raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
+        return cls(kind, space, chosen, limits, seed_given, why)
 
     @property
     def seed(self) -> int:
@@ -140,7 +121,7 @@ class RunSettings:
         """The options of the evaluator."""
         return {option.name: self.limits[option.name] for option in EVALUATION}
 
-    def optimizer(self, start: int, doublings: int, population_size: int = 0) -> AnyStrategy:
+    def optimizer(self, start: int, doublings: int, population_size: int = 0) -> Optimizer:
         """Return the optimizer that a start begins with.
 
         Parameters
@@ -152,17 +133,17 @@ class RunSettings:
         population_size : int
             That of the first start, if there are doublings.
         """
-        place = self.place
-        options = grown_options(self.options, population_size, doublings)
-        return self.strategy(
-            start_point(place, self.seed, start, self.manifold),
-            place.sigma0,
-            bounds=place.box,
-            scale=place.scale,
-            manifold=self.manifold,
-            **({} if self.integers is None else {"integers": self.integers}),
-            **options | {"seed": start_seed(self.seed, start)},
-        )
+        space = self.space.starting_at(start_point(self.space, self.seed, start))
+        return self.strategy.within(space, self._options_of(start, doublings, population_size))
+
+    def check_memory(self, es: Optimizer, doublings: int, population_size: int) -> None:
+        """Raise MemoryError if the next start would not fit in place of this optimizer."""
+        options = self._options_of(1, doublings, population_size)
+        self.strategy.check_memory(self.space, options, es.planned_bytes)
+
+    def _options_of(self, start: int, doublings: int, population_size: int) -> dict[str, Any]:
+        grown = grown_options(self.options, population_size, doublings)
+        return grown | {"seed": start_seed(self.seed, start)}
 
     def handling(self, constraints: Constraints | None, n: int) -> Handling | None:
         """Return what looks after the constraints, if there are any; `n` counts the variables."""
@@ -170,12 +151,12 @@ class RunSettings:
             return None
         return Handling(constraints, self.limits["constraint_tolerance"], n)
 
-    def smaller_optimizer(self, es: AskTell, usable: int, machine: str) -> AnyStrategy:
+    def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
         """Return the first optimizer, its archive reduced to what fits elsewhere, with a warning.
 
         Parameters
         ----------
-        es : AskTell
+        es : Optimizer
             The one that does not fit.
         usable : int
             The bytes it may take.
@@ -187,11 +168,8 @@ class RunSettings:
         MemoryError
             If no reduced archive fits.
         """
-        own = {option.name: self.options[option.name] for option in es.search_type.options}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReducedArchiveWarning)
-            planned, _ = es.search_type.planned(es.dimension, own, usable)
-        changed = {name: value for name, value in planned.items() if value != own[name]}
+        # An archive that was not named counts as it was planned here.
+        changed = es.reduced_options(usable)
         warn_user(
             f"the machine with the least memory, {machine}, has {in_words(usable)} usable: "
             f"{', '.join(f'{name} is reduced to {value}' for name, value in changed.items())}",
@@ -206,130 +184,11 @@ class RunSettings:
         return {
             "strategy": self.strategy.name,
             "why": self.why,
-            "sigma0": self.place.sigma0,
+            "sigma0": self.space.sigma0,
             "seed": self.seed,
             "options": dict(self.options),
             "limits": dict(self.limits),
         }
-
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays of a checkpoint; those that were not given are left out."""
-        lower, upper = self.place.box or (None, None)
-        found = {"x0": self.place.x0, "scale": self.place.scale, "lower": lower, "upper": upper}
-        if self.integers is not None:
-            found["integers"] = self.integers.astype(np.float64)
-        return {name: array for name, array in found.items() if array is not None}
-
-    def continued(self, saved: dict[str, Any]) -> RunSettings:
-        """Return these settings with the seed of a saved run, which must be the same run.
-
-        Raises
-        ------
-        CheckpointError
-            If the state belongs to another run.
-        CheckpointCorrupt
-            If it is no state of a run.
-        """
-        with understood():
-            found = self._continued(saved)
-        # What this machine lacks is no fault of the file.
-        kernel_for(found.options)
-        return found
-
-    def _continued(self, saved: dict[str, Any]) -> RunSettings:
-        here, there = self.entries(), {name: saved[name] for name in ("strategy", "sigma0")}
-        manifold = None if self.manifold is None else self.manifold.description()
-        here["manifold"], there["manifold"] = manifold, saved["search"].get("manifold")
-        options = with_new_names(saved["options"])
-        for name in set(self.options) & set(options) - {"seed", *_FREE_OPTIONS}:
-            here[name], there[name] = self.options[name], options[name]
-        if self.seed_given:
-            there["seed"] = saved["seed"]
-        for name, value in there.items():
-            if here[name] != value:
-                raise CheckpointError(
-                    f"the checkpoint belongs to another run: {name} is {here[name]!r} here and was "
-                    f"{value!r}"
-                )
-        ours, theirs = self.arrays(), saved["arrays"]
-        for name in ("x0", "scale", "lower", "upper", "integers"):
-            if not _same(ours.get(name), theirs.get(name)):
-                raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
-        # A checkpoint without it is of an older version, or its strategy was named.
-        why = self.why or saved.get("why", "")
-        if not isinstance(why, str):
-            raise TypeError(f"why must be a text, not {why!r}")
-        return replace(self, options=self.options | {"seed": saved["seed"]}, why=why)
-
-
-def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with which `Run` goes on from a saved state.
-
-    Parameters
-    ----------
-    saved : dict
-        The state.
-    changes : dict
-        What `mmes.resume` was given; only what no result depends on, and limits, may change.
-    """
-    given = dict(changes)
-    strategy = given.pop("strategy", None)
-    kind = None if strategy is None else get_strategy(strategy)
-    free = {option.name for option in RUN_OPTIONS} | {*_FREE_OPTIONS, *_FREE_ARGUMENTS}
-    for name in given:
-        if name not in free:
-            raise TypeError(
-                f"{name} cannot change when a run is resumed; {', '.join(sorted(free))} can"
-            )
-    with understood():
-        # A file must not choose which code runs: only names of ours are taken from it.
-        kind = kind or _strategy_of_ours(saved["strategy"])
-        arrays, described = saved["arrays"], saved["search"].get("manifold")
-        # Version 0.1.0 had no word for some of them.
-        found = {option.name: option.default for option in RUN_OPTIONS} | saved["limits"]
-        limits = {option.name: found[option.name] for option in RUN_OPTIONS}
-        # The kernel that was chosen may not be on this machine.
-        own = (
-            with_new_names(saved["options"])
-            | limits
-            | {"kernel": "auto", "threads": None, "resume": "never"}
-        )
-        if given.get("device", own.get("device")) is None:
-            own = {name: value for name, value in own.items() if name not in DEVICE_OPTIONS}
-        validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
-        if own.get("device") is not None:
-            check_device_name(own["device"])  # before torch is loaded, which takes 300 MB
-        place = {
-            "x0": arrays.get("x0"),
-            "sigma0": saved["sigma0"],
-            "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
-            "scale": arrays.get("scale"),
-            "manifold": None if described is None else manifold_from(described),
-        }
-        checked_start(**place)
-        integers = None if "integers" not in arrays else np.array(arrays["integers"]) > 0
-    return own | given | place | {"strategy": kind, "resume": "never", "integers": integers}
-
-
-def _strategy_of_ours(name: Any) -> type[AnyStrategy]:
-    try:
-        return named_strategy(name)
-    except ValueError as error:
-        raise CheckpointCorrupt(
-            f"the checkpoint cannot be used as it is: {error}; if it is one of your own, name it "
-            "again, as strategy="
-        ) from error
-
-
-@contextlib.contextmanager
-def understood() -> Iterator[None]:
-    """Make what goes wrong with the parts of a saved state an error that says so."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise CheckpointCorrupt(
-            f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
-        ) from error
 
 
 def _variables(x0: Any, bounds: Any) -> int:
@@ -352,23 +211,3 @@ def _refuse_options_of_others(options: dict[str, Any], table: Any, choice: str) 
                 f"{name} is an option of the strategies {', '.join(others)}, but strategy='auto' "
                 f"took {choice}: name one of them, as in strategy={others[0]!r}"
             )
-
-
-def _checked_integers(
-    given: Any, kind: type[AnyStrategy], place: Start, manifold: Manifold | None
-) -> NDArray[np.bool_] | None:
-    """Return which variables are integers; None where none is."""
-    if given is None or given is False:
-        return None
-    if manifold is not None:
-        raise ValueError(f"integers cannot be combined with a manifold, here {manifold}")
-    if not issubclass(kind, AskTell):
-        raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
-    n = place.x0.size if place.x0 is not None else place.box[0].size  # type: ignore[index]
-    return with_integers(place.box, given, n).integers
-
-
-def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)

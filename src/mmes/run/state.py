@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.constraints import Constraints, Handling
 from mmes.errors import CheckpointError
 from mmes.run.history import COLUMNS, History
-from mmes.run.noise import GENERATIONS, Again, NoiseWatch
+from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
-from mmes.run.settings import RunSettings, understood
-from mmes.strategies import AnyStrategy, AskTell
-from mmes.strategies.parts.record import checked_scalar
+from mmes.run.resuming import understood
+from mmes.run.settings import RunSettings
+from mmes.strategies import Optimizer
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ class RunState:
 
     Attributes
     ----------
-    es : AnyStrategy
+    es : Optimizer
         The optimizer of the current start, with the state of its strategy.
     first_population_size : int
         The population size of the first start, from which all doublings count.
@@ -82,12 +83,14 @@ class RunState:
         candidates: the start point that was given, the mean when it was asked about noise.
     history : History
         The convergence.
-    partial : int
+    partial : Spent
         Evaluations of a last generation that was not completed. They are not saved: whoever goes
         on repeats them.
     noise : NoiseWatch
         What is known about the noise of the objective.
-    again : Again or None
+    question : Verdict
+        Whether noise was asked for after this generation, and what has not been done about it.
+    again : Reevaluation or None
         The values taken at the end, where the run has ended and such were wanted.
     warned : bool
         Whether the user knows of failed evaluations.
@@ -97,16 +100,17 @@ class RunState:
         The constraints, if there are any.
     """
 
-    es: AnyStrategy
+    es: Optimizer
     first_population_size: int
     start: int = 0
     growth: int = 0
     spent: Spent = field(default_factory=Spent)
     best: tuple[float, Vector] | None = None
     history: History = field(default_factory=History)
-    partial: int = 0
+    partial: Spent = field(default_factory=Spent)
     noise: NoiseWatch = field(default_factory=NoiseWatch)
-    again: Again | None = None
+    question: Verdict = Verdict.CLEAR
+    again: Reevaluation | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     constraints: Handling | None = None
@@ -121,7 +125,8 @@ class RunState:
     @property
     def evaluations(self) -> int:
         """Evaluations so far, over all starts."""
-        return self.spent.evaluations + self.es.evaluations + self.partial + self.noise.evaluations
+        beside = self.partial.evaluations + self.noise.evaluations
+        return self.spent.evaluations + self.es.evaluations + beside
 
     @property
     def generations(self) -> int:
@@ -169,14 +174,14 @@ class RunState:
             failed = int(np.isnan(self.constraints.take(points, table, self.es.kernel)).sum())
             self.spent += Spent(evaluations=len(table), failed=failed)
 
-    def averaged(self, values: Vector) -> Again:
+    def averaged(self, values: Vector) -> Reevaluation:
         """Return new values of the best point and of the mean as what is known at the end."""
         if self.constraints is None:
-            return Again(values[:, 0].copy(), values[:, 1].copy())
+            return Reevaluation(values[:, 0].copy(), values[:, 1].copy())
         both = [self.constraints.averaged(values[:, column]) for column in (0, 1)]
         violations, excess = np.array(both).T
         x, mean = values[:, 0, 0].copy(), values[:, 1, 0].copy()
-        return Again(x, mean, violations.copy(), excess.copy())
+        return Reevaluation(x, mean, violations.copy(), excess.copy())
 
     def violates(self, reason: StopReason) -> bool:
         """Return whether a run that ends for this reason ends where constraints are violated."""
@@ -192,7 +197,7 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
-    def end_with(self, again: Again) -> None:
+    def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""
         self.again = again
         self.noise.noisy = self.noise.noisy or again.noisy
@@ -204,12 +209,15 @@ class RunState:
             self.spent += Spent(evaluations=count, failed=failed, again=count)
             self.again = None
 
-    def restarted(self, settings: RunSettings) -> AnyStrategy:
-        """Return the optimizer of the next start; this state stays as it is."""
-        return settings.optimizer(self.start + 1, self.growth + 1, self.first_population_size)
+    def begin_start(self, settings: RunSettings) -> None:
+        """Let the next start begin, with twice the population.
 
-    def go_on_with(self, es: AnyStrategy) -> None:
-        """Let the next start begin."""
+        Raises
+        ------
+        MemoryError
+            If that does not fit; nothing has changed then.
+        """
+        settings.check_memory(self.es, self.growth + 1, self.first_population_size)
         if self.constraints is None:
             value, x = self._better_start()
             self.best = value, self.es.kernel.copy(x)
@@ -218,7 +226,9 @@ class RunState:
         self.spent += self._here()
         self.start += 1
         self.growth += 1
-        self.es = es
+        # The finished search gives back its memory before the next one takes any.
+        del self.es
+        self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
         self.noise.begin_again()
 
     def answer_noise(self) -> None:
@@ -229,8 +239,6 @@ class RunState:
         MemoryError
             If that does not fit; nothing has changed then.
         """
-        if not isinstance(self.es, AskTell):
-            raise TypeError(f"the strategy {self.es.name!r} has no population to grow")
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
         if 2 * self.es.population_size * GENERATIONS <= searched:
@@ -260,7 +268,9 @@ class RunState:
         """
         search = self.es.state(copy)
         arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
-        own = settings.arrays() | ({} if self.best is None else {"best_x": hosted(self.best[1])})
+        own = settings.space.arrays() | (
+            {} if self.best is None else {"best_x": to_numpy(self.best[1])}
+        )
         arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         arrays["history"] = self.history.table()
         arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
@@ -278,8 +288,9 @@ class RunState:
             "first_population_size": self.first_population_size,
             "best_value": None if self.best is None else self.best[0],
             "spent": asdict(self.spent + now),
-            "evaluations": self.evaluations - self.partial,
+            "evaluations": self.evaluations - self.partial.evaluations,
             "noise": self.noise.entries(),
+            "question": self.question.value,
             "generations": self.generations,
             "warned": self.warned,
             "history": self.history.scalars(),
@@ -313,14 +324,15 @@ class RunState:
     def _restored(
         cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
     ) -> RunState:
-        arrays, x0 = saved["arrays"], settings.place.x0
+        arrays, x0 = saved["arrays"], settings.space.x0
         if arrays["history"].shape[1:] != (len(COLUMNS),):
             raise ValueError(f"the history has the shape {arrays['history'].shape}")
         if x0 is not None and x0.size != arrays["search/best_x"].size:
             raise ValueError(f"x0 has {x0.size} entries")
         best = None
         if saved["best_value"] is not None:
-            best = float(saved["best_value"]), np.array(arrays["best_x"], np.float64)
+            value = checked_value("best_value", saved["best_value"])
+            best = value, np.array(arrays["best_x"], np.float64)
             if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
 
@@ -334,15 +346,14 @@ class RunState:
         handling = settings.handling(constraints, es.dimension)
         if handling is not None:
             handling.restore(saved["constraints"], below("constraints/"), es.kernel)
-        return cls(
+        made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
             start=checked_scalar("start", saved["start"], 0),
-            # Version 0.1.0 doubled at restarts alone.
-            growth=checked_scalar("growth", saved.get("growth", saved["start"]), 0),
+            growth=checked_scalar("growth", saved["growth"], 0),
             spent=Spent(
                 **{
-                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh)
+                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh, low=0)
                     for name, fresh in asdict(Spent()).items()
                 }
             ),
@@ -351,11 +362,19 @@ class RunState:
             noise=NoiseWatch.restored(saved["noise"], below("noise/"))
             if "noise" in saved
             else NoiseWatch(),
-            again=Again(**again) if again else None,
+            # Older checkpoints have no word for it.
+            question=Verdict(saved.get("question", "")),
+            again=Reevaluation(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
             constraints=handling,
         )
+        if saved.get("evaluations", made.evaluations) != made.evaluations:
+            raise ValueError(
+                f"evaluations are {saved['evaluations']!r}, but those of the parts add up to "
+                f"{made.evaluations}"
+            )
+        return made
 
     # The end
 
@@ -366,9 +385,10 @@ class RunState:
         reasons: tuple[StopReason, ...],
     ) -> Result:
         """Return what the run leaves behind; parameters as in `saved`."""
-        es, again, reason = self.es, self.again or Again(np.empty(0), np.empty(0)), reasons[0]
-        total = self.spent + self._here() + now + Spent(again.evaluations, failed=again.failed)
-        reached = reason is StopReason.TARGET_REACHED
+        es, reason = self.es, reasons[0]
+        again = self.again or Reevaluation(np.empty(0), np.empty(0))
+        beside = again.failed + self.partial.failed + self.noise.failed
+        total = self.spent + self._here() + now + Spent(failed=beside)
         mean = es.kernel.copy(es.mean)
         name, average, error = again.better()
         # Who says that it is noisy gets averages in any case.
@@ -377,16 +397,19 @@ class RunState:
         if not averaged or average == math.inf:
             name, average, error = "x", found[0], math.nan
         constrained, feasible = self._constrained(name, averaged and average < math.inf)
+        success, target = reason.converged, settings.limits["target"]
+        if target is not None:
+            # By what is returned: one lucky value of a noisy objective is no success.
+            success = reason is StopReason.TARGET_REACHED and average <= target
         # An unfinished generation has no line yet; nor has a point that was no candidate.
         written = self.history.last_best
-        unwritten = self.partial or (self.evaluations and written != self.best_value)
+        unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
         return Result(
             x=es.kernel.copy(mean if name == "mean" else found[1]),
             fun=average,
             nfev=self.evaluations + again.evaluations,
             nit=self.generations,
-            success=feasible
-            and (reached or (settings.limits["target"] is None and reason.converged)),
+            success=success and feasible,
             status=reason.status,
             message=reason.sentence,
             reason=reason,
@@ -425,4 +448,3 @@ class RunState:
             feasible = bool(again.excess[index] == 0.0)
         said = {"constraint_violation": violation, "multipliers": handled.multipliers}
         return said | {"active": handled.active}, feasible
-

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 
 Vector = NDArray[np.float64]
 
@@ -148,7 +148,7 @@ def _side(values: Any, missing: float) -> Vector:
 def real_array(values: Any, name: str) -> NDArray[Any]:
     """Return an array of real numbers, or raise TypeError by its name."""
     try:
-        array = np.asarray(hosted(values))
+        array = np.asarray(to_numpy(values))
     except ValueError:
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "fiu":

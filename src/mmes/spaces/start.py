@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import as_float, is_real
-from mmes.spaces.bounds import LARGEST, SMALLEST_STEP, checked_bounds, checked_inside, real_array
-from mmes.spaces.manifolds import Manifold
+from mmes.spaces.bounds import LARGEST, SMALLEST_STEP, real_array
 
 Vector = NDArray[np.float64]
 
@@ -21,65 +19,6 @@ SIGMA_SHARE_OF_BOX = 0.3
 
 # Kernels keep scaled directions in single precision, and scale them again.
 LARGEST_SCALE = 1e15
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where and how wide a run begins, checked.
-
-    Attributes
-    ----------
-    x0 : ndarray or None
-        The start point; None to draw it from the box.
-    sigma0 : float
-        The start mutation strength.
-    box : tuple of ndarray or None
-        The bounds (lower, upper), one entry per variable each.
-    scale : ndarray or None
-        The typical size of each variable.
-    """
-
-    x0: Vector | None
-    sigma0: float
-    box: tuple[Vector, Vector] | None
-    scale: Vector | None
-
-    @property
-    def reach(self) -> Vector | float:
-        """The standard deviation of the first step, by variable."""
-        return self.sigma0 if self.scale is None else self.sigma0 * self.scale
-
-
-def checked_start(
-    x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None = None
-) -> Start:
-    """Return the start of a run; what was left out follows from finite bounds, or is an error."""
-    if manifold is not None:
-        if sigma0 is None:
-            raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
-        point = None if x0 is None else manifold.point(x0, "x0")
-        return Start(point, checked_sigma(sigma0), None, None)
-    point = None if x0 is None else checked_point(x0)
-    box = checked_bounds(bounds, None if point is None else point.size)
-    finite = box is not None and all(np.isfinite(side).all() for side in box)
-    if point is not None and box is not None:
-        checked_inside(point, *box)
-    if point is None and not finite:
-        raise ValueError(
-            "x0 is needed, unless bounds that are finite on all sides tell where to start"
-        )
-    n = point.size if point is not None else box[0].size  # type: ignore[index]
-    if sigma0 is not None:
-        sigma, sizes = checked_steps(sigma0, scale, n)
-        return Start(point, sigma, box, sizes)
-    if box is None or not finite or scale is not None:
-        raise ValueError(
-            "sigma0 is needed, unless finite bounds without a scale tell the size of the box; take "
-            "about a third of the distance from x0, along a typical variable, within which the "
-            "optimum is expected"
-        )
-    sigma, sizes = size_of_box(*box)
-    return Start(point, sigma, box, sizes)
 
 
 def size_of_box(lower: Vector, upper: Vector) -> tuple[float, Vector | None]:

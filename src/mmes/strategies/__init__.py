@@ -9,7 +9,6 @@ from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
 from mmes.strategies.registry import (
     AUTO_LIMIT,
     STRATEGIES,
-    AnyStrategy,
     automatic,
     get_strategy,
     is_auto,
@@ -21,6 +20,7 @@ from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.optimizer import Optimizer
 
 __all__ = [
     "AUTO_LIMIT",
@@ -33,10 +33,10 @@ __all__ = [
     "STRATEGIES",
     "ActiveCMA",
     "AdaptiveMMES",
-    "AnyStrategy",
     "AskTell",
     "FastCMA",
     "IsotropicES",
+    "Optimizer",
     "RiemannianMMES",
     "RmES",
     "SepCMA",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
-from mmes.base.loading import is_location, load_object
+from mmes.base.loading import entry_points, is_location, load_object
 from mmes.base.options import Option, suggestion
 from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA
@@ -17,12 +17,12 @@ from mmes.strategies.rm_es import R1ES, RmES
 from mmes.strategies.sda_es import SDAES
 from mmes.strategies.sep_cma import SepCMA
 from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.optimizer import Optimizer
 
-if TYPE_CHECKING:
-    from mmes.lab.competitors import Competitor
+T = TypeVar("T")
 
-AnyStrategy: TypeAlias = "AskTell | Competitor"
-"""What `minimize` drives: a strategy, or a bounded algorithm of `mmes.lab.competitors`."""
+REGISTERED = "mmes.strategies"
+"""The group of entry points under which other packages, and the laboratory, name optimizers."""
 
 STRATEGIES: dict[str, type[AskTell]] = {
     strategy.name: strategy
@@ -86,14 +86,14 @@ def strategies_with(option: str) -> list[str]:
     return [n for n, s in STRATEGIES.items() if option in {o.name for o in s.option_table()}]
 
 
-def get_strategy(strategy: Any) -> type[AnyStrategy]:
+def get_strategy(strategy: Any) -> type[Optimizer]:
     """Return a strategy: one of ours by its name, or one of the user's.
 
     Parameters
     ----------
     strategy : str or type
-        A key of `STRATEGIES` or `COMPETITORS` (see `named_strategy`); where a strategy of yours
-        is, as ``file.py:Class`` or ``package.module:Class``; or a subclass of `AskTell` itself.
+        A name (see `named_strategy`); where a strategy of yours
+        is, as ``file.py:Class`` or ``package.module:Class``; or a subclass of `Optimizer` itself.
 
     Raises
     ------
@@ -105,14 +105,12 @@ def get_strategy(strategy: Any) -> type[AnyStrategy]:
     if isinstance(strategy, str) and is_location(strategy):
         found = load_object(strategy, "class")
         if not _is_strategy(found):
-            raise TypeError(
-                f"{strategy} must be a subclass of mmes.strategies.AskTell, not {found!r}"
-            )
+            raise TypeError(f"{strategy} must be a subclass of mmes.extend.AskTell, not {found!r}")
         return found
     return strategy if _is_strategy(strategy) else named_strategy(strategy)
 
 
-def named_strategy(strategy: Any) -> type[AnyStrategy]:
+def named_strategy(strategy: Any) -> type[Optimizer]:
     """Return the strategy of a name; never runs code of the user's.
 
     Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" may be
@@ -125,18 +123,22 @@ def named_strategy(strategy: Any) -> type[AnyStrategy]:
         )
     found = _spelt(strategy, STRATEGIES)
     if found is None:
-        # Not at the top: few ask for them, and importing them takes a seventh of `import mmes`.
-        from mmes.lab.competitors import COMPETITORS
-
-        found = _spelt(strategy, COMPETITORS)
-        if found is None:
-            near = suggestion(strategy.lower(), {**STRATEGIES, **COMPETITORS})
+        registered = entry_points(REGISTERED)
+        entry = _spelt(strategy, registered)
+        if entry is None:
+            near = suggestion(strategy.lower(), {**STRATEGIES, **registered})
             raise ValueError(f"there is no strategy {strategy!r}{near}")
+        found = entry.load()
+        if not _is_strategy(found):
+            raise TypeError(
+                f"the entry point {strategy!r} of {REGISTERED!r} must be a subclass of "
+                f"mmes.extend.Optimizer, not {found!r}"
+            )
     return found
 
 
-def _spelt(name: str, known: Mapping[str, type[AnyStrategy]]) -> type[AnyStrategy] | None:
-    table = {_plain(name): strategy for name, strategy in known.items()}
+def _spelt(name: str, known: Mapping[str, T]) -> T | None:
+    table = {_plain(name): found for name, found in known.items()}
     plain = _plain(name)
     for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
@@ -144,12 +146,8 @@ def _spelt(name: str, known: Mapping[str, type[AnyStrategy]]) -> type[AnyStrateg
     return None
 
 
-def _is_strategy(thing: Any) -> TypeGuard[type[AnyStrategy]]:
-    if not isinstance(thing, type) or issubclass(thing, AskTell):
-        return isinstance(thing, type)
-    from mmes.lab.competitors import Competitor
-
-    return issubclass(thing, Competitor)
+def _is_strategy(thing: Any) -> TypeGuard[type[Optimizer]]:
+    return isinstance(thing, type) and issubclass(thing, Optimizer)
 
 
 def _plain(name: str) -> str:

@@ -57,6 +57,17 @@ def generations_may_differ_in_size(make: Make) -> None:
             _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
 
 
+def no_points_need_no_evaluation(make: Make) -> None:
+    """Return no values for no points, and call nothing for them."""
+    with _folder() as folder:
+        for vectorized in (False, True):
+            task = Task(hostile.Counting(folder), vectorized=vectorized)
+            with _closing(make(task)) as evaluator:
+                values = evaluator.evaluate(np.empty((0, 3)), 0, _always)
+                _require(np.shape(values) == (0,), f"no points gave {values!r}")
+        _require(hostile.Counting(folder).calls == 0, "the objective was called without a point")
+
+
 def long_points_arrive_unchanged(make: Make) -> None:
     """Points longer than a pipe's buffer, of which only a view is given."""
     points = _points(10, 20_000)[::2]
@@ -188,6 +199,7 @@ def a_run_with_it_is_the_run_without(make: Make) -> None:
 CHECKS: tuple[Callable[[Make], None], ...] = (
     values_come_in_the_order_of_the_points,
     generations_may_differ_in_size,
+    no_points_need_no_evaluation,
     long_points_arrive_unchanged,
     vectorized_objectives_are_called_with_rows,
     each_point_is_evaluated_once,

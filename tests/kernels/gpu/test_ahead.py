@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmes.base.tensors import hosted
+from mmes.base.tensors import to_numpy
 from mmes.strategies import STRATEGIES
 from mmes.strategies.shell.ask_tell import AskTell
 
@@ -33,7 +33,7 @@ def values_of(generation: int, rows: int) -> Any:
 
 
 def walked(name: str, monkeypatch: pytest.MonkeyPatch, ahead: int, **options: Any) -> AskTell:
-    monkeypatch.setattr("mmes.kernels.gpu.triton._AHEAD", ahead)
+    monkeypatch.setattr("mmes.kernels.gpu.triton.AHEAD", ahead)
     es = STRATEGIES[name](
         np.linspace(-1, 1, 20), 0.5, seed=3, archive_size=3, population_size=4, device=DEVICE,
         kernel="triton", **options,
@@ -66,13 +66,13 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
     assert ahead.kernel._next_step._sent > 0
     assert after.kernel._next_step._sent == 0
     check_same_search(ahead.state(), after.state())
-    np.testing.assert_array_equal(hosted(ahead.best_x), hosted(after.best_x))
+    np.testing.assert_array_equal(to_numpy(ahead.best_x), to_numpy(after.best_x))
     assert ahead.failed_evaluations == after.failed_evaluations > 0
 
 
 def test_values_in_parts_or_from_the_host_are_waited_for(monkeypatch: Any) -> None:
     with np.errstate(all="ignore"):
-        monkeypatch.setattr("mmes.kernels.gpu.triton._AHEAD", 0)
+        monkeypatch.setattr("mmes.kernels.gpu.triton.AHEAD", 0)
         es = STRATEGIES["mmes"](
             np.ones(20), 0.5, seed=3, population_size=4, device=DEVICE, kernel="triton"
         )

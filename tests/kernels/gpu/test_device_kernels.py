@@ -130,7 +130,7 @@ def make_box(treatment: type[Box], n: int) -> Box:
     return treatment.around(lower, upper, Start(np.full(n, 0.25), 0.1))
 
 
-@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.apart])
+@pytest.mark.parametrize("treatment", [box for box in BOXES.values() if not box.maps_points])
 def test_samples_stay_in_the_box(kernel: Any, single: Any, treatment: type[Box]) -> None:
     n, candidates = 300, 9
     box = make_box(treatment, n)
@@ -257,7 +257,7 @@ def test_the_tiles_of_a_long_vector_fit_together(
 ) -> None:
     law = make_law(1100, 4, scaled=True)
     whole = sampled(kernel, 1100, 7, 4, law)
-    monkeypatch.setattr("mmes.kernels.gpu.torch._TILE", 7 * 128)
+    monkeypatch.setattr("mmes.kernels.gpu.torch.TILE", 7 * 128)
     np.testing.assert_array_equal(sampled(kernel, 1100, 7, 4, law), whole)
 
 

@@ -72,8 +72,8 @@ def test_what_came_a_few_times_is_replayed(launcher: Started) -> None:
     for _ in range(10):
         generation(launcher, "a", *launches)
     # Three times directly, and once more to be recorded.
-    assert len(launcher.started) == 2 * (triton_launch._USUAL + 1)
-    assert Graph.replays == 10 - triton_launch._USUAL
+    assert len(launcher.started) == 2 * (triton_launch.USUAL + 1)
+    assert Graph.replays == 10 - triton_launch.USUAL
     launcher.forget()
     assert not launcher.replayed(UPLOAD, "a")
 
@@ -82,8 +82,8 @@ def test_a_recording_keeps_what_it_reads_and_not_what_it_writes(launcher: Starte
     launches = work(), work()
     for _ in range(5):
         generation(launcher, "a", *launches)
-    (recording,) = launcher._recorded.values()
-    held = [t for tensors in (*recording._held[0], recording._held[1]) for t in tensors]
+    (recording,) = launcher.recorded.values()
+    held = [t for tensors in (*recording.held[0], recording.held[1]) for t in tensors]
     assert any(t is launches[0].tensors[0] for t in held)
     assert any(t is launches[1].tensors[1] for t in held)
     assert not any(t is launches[1].tensors[0] for t in held)
@@ -92,13 +92,13 @@ def test_a_recording_keeps_what_it_reads_and_not_what_it_writes(launcher: Starte
 def test_work_without_a_key_is_not_recorded(launcher: Started) -> None:
     for _ in range(5):
         launcher(UPLOAD, work())
-    assert not launcher._recorded
+    assert not launcher.recorded
 
 
 def test_little_is_remembered(launcher: Started) -> None:
-    for k in range(3 * triton_launch._REMEMBERED):
+    for k in range(3 * triton_launch.REMEMBERED):
         generation(launcher, k, work())
-    assert len(launcher._recorded) == triton_launch._REMEMBERED
+    assert len(launcher.recorded) == triton_launch.REMEMBERED
 
 
 def test_where_nothing_can_be_recorded_all_is_started(launcher: Started) -> None:

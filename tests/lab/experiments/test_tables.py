@@ -216,7 +216,7 @@ def test_latex_shades_and_escapes(data):
 
 def test_latex_writes_powers_as_mathematics():
     cell = Cell(ours=1.97e5)
-    assert formats._latex_number(cell.ours, None, None) == r"$1.97\mathrm{e}{5}$"
+    assert formats.latex_number(cell.ours, None, None) == r"$1.97\mathrm{e}{5}$"
 
 
 def test_every_format_is_written(tmp_path, data):

@@ -62,7 +62,7 @@ def test_candidates_lie_on_the_manifold_in_mirrored_pairs(manifold, rng):
     population, new_mean, path, row = generation(kernel, mean.ravel(), rng)
     for candidate in population.reshape(LAMBDA, *manifold.shape):
         assert manifold.distance_from(candidate) < 1e-12
-    tangents = kernel._tangents
+    tangents = kernel.tangents
     np.testing.assert_allclose(manifold.proj(mean, tangents), tangents, atol=1e-13)
     np.testing.assert_array_equal(tangents[DRAWS:], -tangents[: LAMBDA - DRAWS])
     shaped_mean, shaped_path = new_mean.reshape(manifold.shape), path.reshape(manifold.shape)
@@ -76,7 +76,7 @@ def test_the_mean_follows_the_weighted_tangents(rng):
     kernel = ManifoldKernel(ReferenceKernel(), manifold)
     mean = manifold.random_point(rng)
     _, new_mean, _, _ = generation(kernel, mean.ravel(), rng)
-    sixth, first, third, zeroth = kernel._tangents[[6, 1, 3, 0]]
+    sixth, first, third, zeroth = kernel.tangents[[6, 1, 3, 0]]
     step = 0.4 * sixth + 0.3 * first + 0.2 * third + 0.1 * zeroth
     expected = manifold.retract_mean(mean, step)
     np.testing.assert_allclose(new_mean.reshape(10, 2), expected, atol=1e-14)

@@ -39,8 +39,8 @@ def test_parameters_come_from_the_dimension_of_the_manifold(rng):
     manifold = Grassmann(30, 3)  # 81 degrees of freedom in 90 entries
     es = RiemannianMMES(manifold.random_point(rng), 1.0, manifold=manifold, seed=1)
     assert es.population_size == 4 + int(3 * np.log(81))
-    assert es._search.parameters.archive_size == 18
-    assert es._search.parameters.c_a == 4 / 81
+    assert es.search.parameters.archive_size == 18
+    assert es.search.parameters.c_a == 4 / 81
 
 
 def test_candidates_have_the_shape_of_points(manifold, rng):
@@ -67,11 +67,11 @@ def test_the_mean_stays_on_the_manifold_for_thousands_of_generations():
         mean = es.mean.copy()
         X = es.ask()
         if generation % 100 == 0:
-            assert np.abs(mean.T @ kernel._tangents).max() < 1e-12
+            assert np.abs(mean.T @ kernel.tangents).max() < 1e-12
             assert max(manifold.distance_from(x) for x in X) < 1e-12
         es.tell(rng.standard_normal(len(X)))  # pure noise: the mean wanders, sigma stays of order 1
         if es.sigma < 1e-3 or es.sigma > 1e3:
-            es._search.state.sigma = 1.0
+            es.search.state.sigma = 1.0
     assert manifold.distance_from(es.mean) < 1e-12
 
 
@@ -91,7 +91,7 @@ def test_selection_without_information_has_no_drift():
     steps = np.array(steps).reshape(400, -1)
     z = steps.mean(axis=0) / (steps.std(axis=0) / np.sqrt(400))
     assert np.abs(z).max() < 5.5
-    p = es._search.parameters
+    p = es.search.parameters
     assert steps.std() == pytest.approx(np.sqrt((1 - p.gamma) / p.mu_eff), rel=0.08)
 
 

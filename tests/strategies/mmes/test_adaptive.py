@@ -15,7 +15,7 @@ N = 100
 
 
 def search(n: int = N, **options) -> AdaptiveSearch:
-    return mmes.AdaptiveMMES(np.zeros(n), 1.0, seed=1, **options)._search
+    return mmes.AdaptiveMMES(np.zeros(n), 1.0, seed=1, **options).search
 
 
 def with_concordance(value: float, **options) -> AdaptiveSearch:
@@ -44,14 +44,14 @@ def test_with_its_five_points_off_it_is_mmes_to_the_bit(population_size) -> None
 
     # The paper's first generation has the start point as one more row.
     first = paper.ask()
-    ours._search.start(float(f(first[:1])[0]))
+    ours.search.start(float(f(first[:1])[0]))
     np.testing.assert_array_equal(ours.ask(), first[1:])
     for _ in range(300):
         paper.tell(f(paper.ask()))
         ours.tell(f(ours.ask()))
         np.testing.assert_array_equal(ours.ask(), paper.ask())
         assert ours.sigma == paper.sigma
-    assert mirroring.kappa(ours.parameters, ours._search.state) == 0
+    assert mirroring.kappa(ours.parameters, ours.search.state) == 0
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 12, 24, 45])
@@ -103,19 +103,19 @@ def drive(f, generations: int, **options) -> mmes.AdaptiveMMES:
 
 def test_concordance_is_one_where_the_linear_part_decides() -> None:
     es = drive(lambda z: z[:, 0], 150)
-    assert es._search.state.concordance == pytest.approx(25 / 23, abs=0.25)
-    assert mirroring.kappa(es.parameters, es._search.state) == 1
+    assert es.search.state.concordance == pytest.approx(25 / 23, abs=0.25)
+    assert mirroring.kappa(es.parameters, es.search.state) == 1
 
 
 def test_concordance_is_minus_one_where_the_curvature_decides() -> None:
     es = drive(lambda z: z[:, 0] ** 2, 150)
-    assert es._search.state.concordance == pytest.approx(-1, abs=0.1)
-    assert mirroring.kappa(es.parameters, es._search.state) == 0
+    assert es.search.state.concordance == pytest.approx(-1, abs=0.1)
+    assert mirroring.kappa(es.parameters, es.search.state) == 0
 
 
 def test_concordance_stays_at_zero_where_the_ranking_is_random() -> None:
     rng = np.random.default_rng(3)
-    found = [drive(lambda z: rng.standard_normal(len(z)), 1000)._search.state.concordance]
+    found = [drive(lambda z: rng.standard_normal(len(z)), 1000).search.state.concordance]
     # Its stationary standard deviation is about 0.05; false alarms below 1e-6.
     assert abs(found[0]) < 0.25
 
@@ -143,7 +143,7 @@ def test_the_first_steps_have_the_length_that_sigma0_promises(n: int) -> None:
     es = mmes.AdaptiveMMES(np.zeros(n), 0.3, seed=2, population_size=40)
     points = es.ask()
     assert points.shape == (40, n)  # no row for the start point
-    draws = points[: mirroring.draws(es.parameters, es._search.state)]
+    draws = points[: mirroring.draws(es.parameters, es.search.state)]
     # 20 draws of n coordinates: five standard errors of the root mean square, 5/sqrt(2*20*n).
     slack = 5 / math.sqrt(40 * n)
     rms = float(np.sqrt(np.mean(draws**2))) / 0.3
@@ -160,7 +160,7 @@ def test_sigma_stays_in_the_first_generation() -> None:
 
 def test_a_state_in_the_middle_of_a_partly_mirrored_run_goes_on_to_the_bit() -> None:
     es = drive(lambda z: z[:, 0], 60)
-    assert mirroring.kappa(es.parameters, es._search.state) > 0
+    assert mirroring.kappa(es.parameters, es.search.state) > 0
     other = mmes.AdaptiveMMES.from_state(es.state())
     for _ in range(50):
         np.testing.assert_array_equal(es.ask(), other.ask())
@@ -172,7 +172,7 @@ def test_a_state_in_the_middle_of_a_partly_mirrored_run_goes_on_to_the_bit() -> 
 def one_generation_outside(kernel: str, **box) -> np.ndarray:
     """Return the mean after a generation with signed weights and variable 0 at 3, far outside."""
     es = mmes.AdaptiveMMES(np.zeros(N), 1e-3, seed=3, kernel=kernel, **box)
-    inner = es._search
+    inner = es.search
     inner.state.concordance = 1.0
     inner.state.mean[0] = 3.0
     assert mirroring.kappa(inner.parameters, inner.state) == 1.0  # weights of sum 0
@@ -196,7 +196,7 @@ def test_a_mean_between_mirrors_is_folded_at_once(kernel: str) -> None:
     es = mmes.AdaptiveMMES(
         np.full(n, 0.9), 0.5, bounds=(-1.0, 1.0), bounds_handling="reflect", seed=3, kernel=kernel
     )
-    inner = es._search
+    inner = es.search
     signed = 0
     for _ in range(300):
         es.tell(-es.ask().sum(axis=1))
@@ -213,6 +213,6 @@ def test_the_mean_that_is_shown_lies_in_the_box(kernel: str) -> None:
     outside = 0
     for _ in range(300):
         es.tell(-es.ask().sum(axis=1))
-        outside += np.abs(np.array(es._search.state.mean)).max() > 1.0
+        outside += np.abs(np.array(es.search.state.mean)).max() > 1.0
         assert np.abs(es.mean).max() <= 1.0
     assert outside > 0  # the case was met

@@ -12,8 +12,8 @@ import mmes
 from mmes.base.options import validated
 from mmes.strategies.mmes.mirroring import scale_weights
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
+from mmes.strategies.mmes.plain import PlainMMES
 from paths import GOLDEN
-from plain import PlainMMES
 
 RECORDED = GOLDEN / "mmes.json"
 
@@ -43,19 +43,29 @@ def parameters(n: int, **options) -> Parameters:
 @pytest.mark.parametrize(("n", "population_size", "m"), [(16, None, None), (12, 7, 3), (30, 9, 5)])
 def test_trajectory_equals_that_of_the_plain_implementation(n, population_size, m, kernel) -> None:
     """120 generations, through the filling of the archive and both branches of its replacement."""
-    x0 = np.linspace(-2, 3, n)
-    plain = PlainMMES(x0, 0.8, seed=4, population_size=population_size, m=m)
-    es = mmes.MMES(x0, 0.8, seed=4, population_size=population_size, archive_size=m, kernel=kernel)
-    for generation in range(120):
-        expected = plain.candidates()
-        X = es.ask()
-        if generation == 0:
-            np.testing.assert_array_equal(X[0], x0)
-            X = X[1:]
+    x0, sizes = np.linspace(-2, 3, n), {"population_size": population_size, "archive_size": m}
+    plain = PlainMMES(x0, 0.8, seed=4, **sizes)
+    es = mmes.MMES(x0, 0.8, seed=4, **sizes, kernel=kernel)
+    for _ in range(120):
+        expected = plain.ask()
         scale = plain.sigma * (1 + np.abs(expected - plain.mean).max() / plain.sigma)
-        np.testing.assert_allclose(X, expected, atol=1e-4 * scale, rtol=0)
+        np.testing.assert_allclose(es.ask(), expected, atol=1e-4 * scale, rtol=0)
         es.tell([ellipsoid(x) for x in es.ask()])
-        plain.step(ellipsoid)
+        plain.tell([ellipsoid(x) for x in expected])
+        assert es.sigma == pytest.approx(plain.sigma, rel=1e-9)
+
+
+def test_the_plain_implementation_knows_failures_ties_and_an_archive_of_one() -> None:
+    """No two values of a generation are the same, which the shell would call a plateau."""
+    plain = PlainMMES(np.ones(6), 0.5, seed=2, archive_size=1)
+    es = mmes.MMES(np.ones(6), 0.5, seed=2, archive_size=1, stagnation_window="off")
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        expected = plain.ask()
+        np.testing.assert_allclose(es.ask(), expected, atol=1e-4 * (1 + plain.sigma), rtol=0)
+        values = rng.choice([*range(len(expected) + 2), math.nan], len(expected), replace=False)
+        es.tell(values)
+        plain.tell(values)
         assert es.sigma == pytest.approx(plain.sigma, rel=1e-9)
 
 

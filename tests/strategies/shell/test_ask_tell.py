@@ -77,7 +77,7 @@ def test_wrong_tells_are_errors_and_change_nothing(act, message: str) -> None:
     es, twin = make(), make()
     with pytest.raises(mmes.TellError, match=message):
         act(es)
-    if es._pending is not None:
+    if "told before" in message:  # its first tell was right
         return
     for optimizer in (es, twin):
         optimizer.tell([sphere(x) for x in optimizer.ask()])
@@ -215,29 +215,6 @@ def test_linear_and_constant_objectives_end() -> None:
             es.tell([f(x) for x in X])
             assert es.generation < 20_000
         assert es.stop() is reason
-
-
-# Threads
-
-
-def test_two_threads_on_one_optimizer_are_told_so() -> None:
-    es = make()
-    errors = []
-    with es._alone:  # as if another thread were inside
-        thread = threading.Thread(target=lambda: errors.append(_error(es.ask)))
-        thread.start()
-        thread.join()
-    assert isinstance(errors[0], RuntimeError)
-    assert "another thread" in str(errors[0])
-    es.ask()
-
-
-def _error(call) -> Exception | None:
-    try:
-        call()
-    except Exception as error:
-        return error
-    return None
 
 
 def test_different_optimizers_in_threads_equal_running_alone() -> None:

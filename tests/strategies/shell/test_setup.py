@@ -88,7 +88,7 @@ def test_bounds_come_in_the_ways_people_write_them() -> None:
         ([1.0, math.nan], 1.0, ValueError, r"x0\[1\] is nan"),
         ([math.inf, 1.0], 1.0, ValueError, r"x0\[0\] is inf"),
         (["a"], 1.0, TypeError, "real numbers"),
-        (None, 1.0, TypeError, "real numbers"),
+        (None, 1.0, ValueError, "x0 is needed"),
         ([1j], 1.0, TypeError, "real numbers"),
         ([[1], [2, 3]], 1.0, TypeError, "real numbers"),
         ([1.0], 0.0, ValueError, "sigma0 must be a finite number > 0, not 0.0"),

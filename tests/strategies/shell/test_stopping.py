@@ -9,7 +9,7 @@ import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
-from mmes.strategies.shell.standstill import Standstill
+from mmes.strategies.shell.standstill import ValueHistory
 
 N = 8
 
@@ -34,8 +34,8 @@ def test_a_long_window_is_not_looked_through_in_every_generation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The values of the generations move, so that the best one alone does not end the run."""
-    rule, looks = Standstill(window=10_000, tolerance=1e-9), []
-    monkeypatch.setattr(rule, "_generations_move", lambda tolerance: looks.append(1) or True)
+    rule, looks = ValueHistory(window=10_000, tolerance=1e-9), []
+    monkeypatch.setattr(rule, "generations_move", lambda tolerance: looks.append(1) or True)
     for generation in range(30_000):
         rule.observe(generation, 1.0, float(generation), float(generation))
         assert not rule.stagnated
@@ -46,12 +46,12 @@ def stagnated(values: list[float], generation_bests: list[float] | None = None) 
     """Return the verdict of the rule, of one that saw it all and of one restored in between."""
     verdicts = []
     for restored_at in (None, len(values) // 2):
-        rule = Standstill(window=10, tolerance=1e-8)
+        rule = ValueHistory(window=10, tolerance=1e-8)
         for generation, value in enumerate(values):
             seen = value if generation_bests is None else generation_bests[generation]
             rule.observe(generation, value, seen, seen + 1)
             if generation == restored_at:
-                twin = Standstill(window=10, tolerance=1e-8)
+                twin = ValueHistory(window=10, tolerance=1e-8)
                 twin.restore(generation, rule.arrays())
                 rule = twin
         verdicts.append(rule.stagnated)
@@ -78,12 +78,12 @@ def test_stagnation_rule(values: list[float], expected: bool) -> None:
 
 def watch(values: list[float], spread: float = 0.0, window: int = 10, ftol: float = 0.0):
     """Return a watch that saw generations with these best values, restored half-way."""
-    rule, best = Standstill(window, ftol), math.inf
+    rule, best = ValueHistory(window, ftol), math.inf
     for generation, value in enumerate(values):
         best = min(best, value)
         rule.observe(generation, best, value, value + spread)
         if generation == len(values) // 2:
-            twin = Standstill(window, ftol)
+            twin = ValueHistory(window, ftol)
             twin.restore(generation, rule.arrays())
             rule = twin
     return rule

@@ -74,7 +74,7 @@ def _culprit(thing: Any, name: str, dumps: Any, depth: int = 0) -> tuple[str, Ex
                 found = _culprit(part, part_name, dumps, depth + 1)
                 if found is not None:
                     return found
-        return f"{name} ({_shown(thing)})", error
+        return f"{name} ({_in_text(thing)})", error
 
 
 def _parts(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -101,6 +101,6 @@ def _parts(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield f"{name}.{attribute}", item
 
 
-def _shown(thing: Any) -> str:
+def _in_text(thing: Any) -> str:
     text = repr(thing)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -36,7 +36,7 @@ _STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by something outside
 _FORK_SERVER_DIED = 255  # the exit code that multiprocessing gives its children then
 # Where evaluations have a time limit, a worker that takes longer than this to start has none left:
 # it loads the user's script and the objective's data.
-_START_SECONDS = 60.0
+START_SECONDS = 60.0
 _FAREWELL_SECONDS = 1.0
 # No wait is longer, so that a signal or the end of the time is seen soon.
 _LOOK_SECONDS = 0.05
@@ -74,7 +74,7 @@ class ProcessEvaluator(Evaluator):
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"fail"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
     chunk_size : int or None
         Candidates handed out at a time; by default one, or about 2 ms of work if evaluations are
         shorter than that, or an equal share of the generation for a vectorized objective.
@@ -190,7 +190,7 @@ class ProcessEvaluator(Evaluator):
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
-        limit = math.inf if self._timeout == math.inf else max(self._timeout, _START_SECONDS)
+        limit = math.inf if self._timeout == math.inf else max(self._timeout, START_SECONDS)
         who = _Worker(process, Channel(ours), slot, deadline=time.monotonic() + limit)
         self._crew.append(who)
         try:
@@ -264,7 +264,7 @@ class ProcessEvaluator(Evaluator):
         self._failed_starts += 1
         if self._failed_starts < (_STARTS_THAT_MAY_BE_KILLED if killed else _STARTS_THAT_MAY_FAIL):
             return
-        what = f"took longer than {_START_SECONDS:g} s" if late else f"ended (exit code {code})"
+        what = f"took longer than {START_SECONDS:g} s" if late else f"ended (exit code {code})"
         raise EvaluationError(
             f"{self._failed_starts} worker processes in a row {what} before they were ready. If "
             "minimize is called at the top of a script, put it under if __name__ == '__main__':, "
@@ -277,7 +277,7 @@ class ProcessEvaluator(Evaluator):
         if self._chunk_size is not None:
             return self._chunk_size
         if self._vectorized:
-            return math.ceil(rows / self._count)
+            return max(math.ceil(rows / self._count), 1)
         if self._timeout < math.inf:
             return 1  # the limit is for one evaluation
         fair = max(rows // (2 * self._count), 1)
@@ -307,7 +307,7 @@ class ProcessEvaluator(Evaluator):
             raise EvaluationError(
                 f"the worker process died or was killed at the time limit {losses[row]} times "
                 "while it evaluated "
-                f"candidate {row} of generation {generation}; lost='fail' would rank such "
+                f"candidate {row} of generation {generation}; on_lost='nan' would rank such "
                 "candidates last",
                 np.array(points[row]),
                 row,

@@ -29,7 +29,7 @@ from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
 from mmes.spaces.boxes import Box, BoxCode
 
 # Numbers of a tile: rows times coordinates.
-_TILE = 2**21
+TILE = 2**21
 _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float32": torch.float32,
@@ -121,6 +121,14 @@ class TorchKernel:
         """See `Kernel.part`."""
         return rows[start:stop]
 
+    def gathered(self, rows: torch.Tensor, index: NDArray[np.intp]) -> torch.Tensor:
+        """See `Kernel.gathered`."""
+        return rows[torch.tensor(index, device=self.place)]
+
+    def writes(self, rows: torch.Tensor) -> int:
+        """See `Kernel.writes`; torch counts them."""
+        return rows._version
+
     def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
         """See `Kernel.ranked`; nothing is done ahead."""
         return None
@@ -129,8 +137,8 @@ class TorchKernel:
         """See `Kernel.fetched`; values come through the one door."""
         return values
 
-    def shown(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-        """See `Kernel.shown`; a tensor cannot be made read-only."""
+    def readonly_view(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        """See `Kernel.readonly_view`; a tensor cannot be made read-only."""
         return handle if handle.shape == shape else handle.view(shape)
 
     # Arithmetic
@@ -384,7 +392,7 @@ class TorchKernel:
 
 def _tiles(n: int, rows: int) -> Iterator[tuple[int, int]]:
     """Yield spans of the coordinates, each beginning at a chunk of random words."""
-    width = max(_TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
+    width = max(TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
     for first in range(0, n, width):
         yield first, min(first + width, n)
 

@@ -39,7 +39,7 @@ _TOGETHER, _WIDTH = 4, 512
 _UNROLLED = 8
 # From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
 # own while the host waits for the values.
-_AHEAD = 2**18
+AHEAD = 2**18
 # Rows and factors of one program that draws them.
 _SMALL = 128
 _HEAD = triton_code.HEAD
@@ -59,7 +59,7 @@ class TritonKernel(TorchKernel):
                 f"kernel='triton' needs a GPU, not device={device!r}; TRITON_INTERPRET=1 runs it "
                 "on the CPU, for tests"
             )
-        self._launch, flow = Launcher(self.place), Flow(self.place)
+        self.launch, flow = Launcher(self.place), Flow(self.place)
         # Each is sent once per generation; steps that are taken ahead of the values in turn with
         # others, since values that arrive say nothing of what was sent after them.
         self._news, self._step, self._lesson = Upload(flow), Upload(flow), Upload(flow)
@@ -92,7 +92,7 @@ class TritonKernel(TorchKernel):
         drawn = law.drawn if call.directions is not None else None
         self._write_news(call, drawn)
         key = None if drawn is None or call.rows is not None else self._key_of(call, drawn)
-        if key is not None and self._launch.replayed(self._news, key):
+        if key is not None and self.launch.replayed(self._news, key):
             return
         numbers = self._news.there
         which, places = self._places(count, call)
@@ -105,7 +105,7 @@ class TritonKernel(TorchKernel):
             if call.rows is None:
                 first = (drawing,)
             else:
-                self._launch(self._news, drawing)
+                self.launch(self._news, drawing)
                 end = call.draws * used
                 rows, factors = (x[:end].view(-1, used)[which] for x in (rows, factors))
         elif call.directions is not None and law.rows is not None and law.factors is not None:
@@ -139,7 +139,7 @@ class TritonKernel(TorchKernel):
             },
             _WARPS,
         )
-        self._launch(self._news, *first, sampling, key=None if own else key)
+        self.launch(self._news, *first, sampling, key=None if own else key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
 
@@ -174,7 +174,7 @@ class TritonKernel(TorchKernel):
         )
         if any(map(operator.is_not, known, self._known)):
             self._known = known
-            self._launch.forget()
+            self.launch.forget()
 
     def _write_news(self, call: SampleCall, drawn: DrawnRows | None) -> None:
         """Write what is new in a generation: address, sigma, and the order of the directions."""
@@ -208,7 +208,7 @@ class TritonKernel(TorchKernel):
         if self._mixed is None or self._mixed[0].numel() < total:
             rows = torch.empty(total, dtype=torch.int64, device=self.place)
             self._mixed = rows, torch.empty(total, dtype=torch.float32, device=self.place)
-            self._launch.forget()
+            self.launch.forget()
         return Launch(
             triton_code.drawn_rows,
             (_parts(total, _SMALL),),
@@ -228,9 +228,9 @@ class TritonKernel(TorchKernel):
         memory = population.data_ptr(), mean.data_ptr(), path.data_ptr(), step.address
         n = mean.shape[0]
         key = *memory, n, count, 0 if row is None else row.itemsize
-        if self._launch.replayed(step, key):
+        if self.launch.replayed(step, key):
             return
-        self._launch(step, self._recombining(call, self._nothing, self._nothing), key=key)
+        self.launch(step, self._recombining(call, self._nothing, self._nothing), key=key)
 
     def _recombining(self, call: RecombineCall, values: Any, order: Any) -> Launch:
         n = call.mean.shape[0]
@@ -258,7 +258,7 @@ class TritonKernel(TorchKernel):
             (call.weights.size, n),
             {"TOGETHER": _TOGETHER, "SIZE": _WIDTH},
         )
-        self._launch(self._squares, launch)
+        self.launch(self._squares, launch)
         return total
 
     def _step_ahead(self, call: RecombineCall) -> None:
@@ -278,13 +278,13 @@ class TritonKernel(TorchKernel):
             {"SIZE": _power_of_two(count), "WORDS": _power_of_two(words)},
         )
         order, best = self._ranks
-        self._launch(None, ranking, self._recombining(call, best, order))
+        self.launch(None, ranking, self._recombining(call, best, order))
         step.sent()
         self._step, self._next_step = self._next_step, self._step
 
     def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
         """See `Kernel.ranked`; the values themselves, where the GPU would be waited for."""
-        if n < _AHEAD or count > _SIZE or not self._arrivals.takes(values, count):
+        if n < AHEAD or count > _SIZE or not self._arrivals.takes(values, count):
             return None
         return values.detach()
 
@@ -294,10 +294,10 @@ class TritonKernel(TorchKernel):
         if self._known_scale is not call.scale:
             self._known_scale = call.scale
             self._increments = torch.empty(n, dtype=torch.float64, device=self.place)
-            self._launch.forget()
+            self.launch.forget()
         self._write_weights(call)
         key = "scale", self._lesson.address, call.weights.size, call.noise
-        if self._launch.replayed(self._lesson, key):
+        if self.launch.replayed(self._lesson, key):
             return
         moment = self._moment(self._increments, call, 2, SCALE_INCREMENT_LIMIT)
         increments, sums = moment.tensors[:2]
@@ -310,13 +310,13 @@ class TritonKernel(TorchKernel):
             (n, moment.grid[0], _parts(blocks, programs)),
             {"PARTS": _PARTS, "SIZE": _SIZE},
         )
-        self._launch(self._lesson, moment, growth, key=key)
+        self.launch(self._lesson, moment, growth, key=key)
 
     def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
         del weights  # those of `at`
         total = torch.empty(n, dtype=torch.float64, device=self.place)
         self._write_weights(at)
-        self._launch(self._lesson, self._moment(total, at, power, float("inf")))
+        self.launch(self._lesson, self._moment(total, at, power, float("inf")))
         return total
 
     def _write_weights(self, call: ScaleCall) -> None:
@@ -352,7 +352,7 @@ class TritonKernel(TorchKernel):
         rows, n = points.shape
         grid, vectors = (_parts(n, _SIZE), rows), (image, points, self._rows_of(box))
         constants = {"BOX": int(box.code), "SIZE": _SIZE}
-        self._launch(None, Launch(triton_code.confine, grid, vectors, (n,), constants))
+        self.launch(None, Launch(triton_code.confine, grid, vectors, (n,), constants))
 
     def _rows_of(self, box: Box) -> torch.Tensor:
         """Return the arrays of a box as rows of one tensor, in float64."""

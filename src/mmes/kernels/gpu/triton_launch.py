@@ -15,8 +15,8 @@ import torch
 from mmes.kernels.gpu.triton_mail import Upload, index_of
 
 # Work that was the same so many times is recorded, and this much is remembered.
-_USUAL = 3
-_REMEMBERED = 64
+USUAL = 3
+REMEMBERED = 64
 
 
 class Launch(NamedTuple):
@@ -43,7 +43,7 @@ class _Recording:
     def __init__(self, graph: torch.cuda.CUDAGraph, launches: tuple[Launch, ...]):
         self.graph = graph
         *earlier, last = launches
-        self._held = [launch.tensors for launch in earlier], last.tensors[1:]
+        self.held = [launch.tensors for launch in earlier], last.tensors[1:]
 
 
 class Launcher:
@@ -57,7 +57,8 @@ class Launcher:
         self._index = index_of(device)
         self._records = device.type == "cuda"
         self._compiled: dict[Any, Any] = {}
-        self._recorded: dict[Any, Any] = {}
+        # By key: a recording, or how often that work came.
+        self.recorded: dict[Any, Any] = {}
 
     def __call__(self, upload: Upload | None, *launches: Launch, key: Any = None) -> None:
         """Send numbers and start kernels, one after the other; those of a key may be recorded.
@@ -71,14 +72,14 @@ class Launcher:
         upload.sent()
         if key is None or not self._records:
             return
-        times = self._recorded.pop(key, 0) + 1
-        self._recorded[key] = self._recording(upload, launches) if times == _USUAL else times
-        if len(self._recorded) > _REMEMBERED:
-            del self._recorded[next(iter(self._recorded))]
+        times = self.recorded.pop(key, 0) + 1
+        self.recorded[key] = self._recording(upload, launches) if times == USUAL else times
+        if len(self.recorded) > REMEMBERED:
+            del self.recorded[next(iter(self.recorded))]
 
     def replayed(self, upload: Upload, key: Any) -> bool:
         """Send and start what a key stands for as one CUDA graph; false if it is not recorded."""
-        recording = self._recorded.get(key, 0)
+        recording = self.recorded.get(key, 0)
         if type(recording) is int:
             return False
         if self._index < 0 or torch._C._cuda_getDevice() == self._index:
@@ -91,7 +92,7 @@ class Launcher:
 
     def forget(self) -> None:
         """Drop what was recorded: it is about other memory."""
-        self._recorded.clear()
+        self.recorded.clear()
 
     def _send_and_start(self, upload: Upload | None, launches: tuple[Launch, ...]) -> None:
         if upload is not None:

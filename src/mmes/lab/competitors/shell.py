@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mmes.base import memory
 from mmes.base.options import Option, validated
@@ -19,9 +20,10 @@ from mmes.lab.competitors.parts.draws import Draws, Vector
 from mmes.lab.competitors.parts.setting import WORST, Asking, Setting
 from mmes.spaces.bounds import checked_box, checked_inside
 from mmes.spaces.manifolds import checked_manifold
+from mmes.spaces.space import Space
 from mmes.spaces.start import checked_point, claimed_size
+from mmes.strategies.shell.optimizer import Optimizer
 from mmes.strategies.shell.options import COMMON_OPTIONS
-from mmes.strategies.shell.pending import OneAtATime, Pending, checked_rows, told
 
 _COMMON = {option.name: option for option in COMMON_OPTIONS}
 SHARED_OPTIONS = (
@@ -40,6 +42,13 @@ SHARED_OPTIONS = (
 )
 
 
+@runtime_checkable
+class HasSimd(Protocol):
+    """A kernel that was compiled for several SIMD levels."""
+
+    simd: str
+
+
 def population_option(default: int, low: int) -> Option:
     """Return the option of the population size."""
     return Option(
@@ -47,7 +56,7 @@ def population_option(default: int, low: int) -> Option:
     )
 
 
-class Competitor:
+class Competitor(Optimizer):
     """A bounded algorithm to be asked for points and told their values.
 
     Parameters
@@ -71,13 +80,9 @@ class Competitor:
     the list of these values, and `from_state` walks through them again without evaluating.
     """
 
-    name: ClassVar[str]
     own_options: ClassVar[tuple[Option, ...]] = ()
-    on_manifolds: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
-    """Whether the algorithm searches a box only."""
-    evaluates_start: ClassVar[bool] = False
-    """Whether the start point is among the first points that are asked."""
+    evaluates_start: ClassVar[bool] = False  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -89,34 +94,47 @@ class Competitor:
         manifold: Any = None,
         **options: Any,
     ):
-        self.options: dict[str, Any] = validated(self.option_table(), options, type(self).__name__)
+        chosen = validated(self.option_table(), options, type(self).__name__)
         checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
-        self._check_memory(claimed_size(x0))
+        self._planned(claimed_size(x0), chosen)  # before anything of that size is copied
         start = checked_point(x0)
-        lower, upper = checked_box(bounds, start.size, f"the strategy {self.name!r}")
-        checked_inside(start, lower, upper)
-        if self.options["seed"] is None:
-            self.options["seed"] = fresh_seed()
-        self.seed: int = self.options["seed"]
-        self.sigma0 = 1.0 if sigma0 is None else float(sigma0)
-        self.kernel = choose_kernel(self.options["kernel"], self.options["threads"])
-        draws = Draws(self.seed, getattr(self.kernel, "simd", None))
-        self._setting = Setting(lower, upper, start, draws)
-        self.generation = 0
-        self.evaluations = 0
-        self.failed_evaluations = 0
-        self._failed_in_a_row = 0
-        self._unbounded = False
-        self._best_x = start
-        self._best_value = math.inf
-        self._improved_at = 0
-        window = self.options["stagnation_window"] or max(1000 * start.size, 200_000)
+        box = checked_box(bounds, start.size, f"the strategy {self.name!r}")
+        checked_inside(start, *box)
+        self._begin(Space(start, 1.0 if sigma0 is None else float(sigma0), box), chosen)
+
+    @classmethod
+    def within(cls, space: Space, options: dict[str, Any]) -> Self:
+        """See `Optimizer.within`."""
+        made = cls.__new__(cls)
+        box = checked_box(space.box, space.n, f"the strategy {cls.name!r}")
+        chosen = validated(cls.option_table(), options, cls.__name__)
+        made._begin(replace(space, box=box), chosen)
+        return made
+
+    @classmethod
+    def check_memory(cls, space: Space, options: dict[str, Any], held: int) -> None:
+        """See `Optimizer.check_memory`."""
+        cls._planned(space.n, validated(cls.option_table(), options, cls.__name__), held)
+
+    def _begin(self, space: Space, options: dict[str, Any]) -> None:
+        if space.x0 is None or space.box is None:
+            raise ValueError("x0 is needed: an optimizer begins at a point")
+        self.planned_bytes = self._planned(space.n, options)
+        self.options = options
+        if options["seed"] is None:
+            options["seed"] = fresh_seed()
+        self.seed, self.sigma0 = options["seed"], space.sigma0
+        self.kernel = choose_kernel(options["kernel"], options["threads"])
+        draws = Draws(self.seed, self.kernel.simd if isinstance(self.kernel, HasSimd) else None)
+        self._setting = Setting(*space.box, space.x0, draws)
+        self._begin_counting(space.x0)
+        self._failed_in_a_row, self._unbounded, self._improved_at = 0, False, 0
+        window = options["stagnation_window"] or max(1000 * space.n, 200_000)
         self._window = math.inf if window == "off" else window
         self._told = array("d")
-        self._alone = OneAtATime()
-        self._pending: Pending | None = None
         self._asking = self.search(self._setting)
-        self._points: Vector = self._shown(next(self._asking))
+        self._batch: Vector = self._readonly_view(next(self._asking))
+        self._shown = False  # whether the batch was asked for
 
     def search(self, setting: Setting) -> Asking[None]:
         """Return the algorithm: a generator that yields points and is sent their values."""
@@ -142,7 +160,7 @@ class Competitor:
     @property
     def rows(self) -> int:
         """How many points `ask` returns next."""
-        return self._points.shape[0]
+        return self._batch.shape[0]
 
     @property
     def mean(self) -> Vector:
@@ -154,98 +172,38 @@ class Competitor:
         """As it was given: these algorithms have no mutation strength."""
         return self.sigma0
 
-    @property
-    def best_value(self) -> float:
-        """The best value told so far; inf before the first finite one."""
-        return self._with_pending()[0]
-
-    @property
-    def best_x(self) -> Vector:
-        """The point of the best value told so far (the start point before the first), read-only."""
-        return self._shown(self._with_pending()[1])
-
     # Ask and tell
 
-    def ask(self, rows: ArrayLike | None = None) -> Vector:
-        """Return the points to be evaluated next, a read-only array with one point per row.
+    @property
+    def _asked(self) -> bool:
+        return self._shown
 
-        Asking again before telling gives the same array.
+    def _points(self) -> Vector:
+        self._shown = True
+        return self._batch
 
-        Parameters
-        ----------
-        rows : array_like of int, optional
-            Return these rows alone.
+    def _some_points(self, rows: NDArray[np.intp]) -> Vector:
+        self._shown = True
+        return self._readonly_view(self._batch[rows])
 
-        Raises
-        ------
-        ValueError
-            If `rows` are no rows of what is asked.
-        """
-        with self._alone:
-            if rows is None:
-                return self._points
-            return self._points[checked_rows("rows", rows, self.rows)]
+    def _evaluated(self) -> Vector:
+        return self._batch
 
-    def tell(self, values: Any, index: ArrayLike | None = None) -> None:
-        """Take in values of the asked points; the search goes on when all have come.
+    def _forget(self) -> None:
+        self._pending, self._shown = None, False
 
-        Parameters
-        ----------
-        values : array_like
-            One value per point; NaN marks a failed evaluation and ranks last.
-        index : array_like of int, optional
-            The rows that the values belong to, if they come in parts; by default all rows in order.
-
-        Raises
-        ------
-        TellError
-            If the number of values is wrong, or a row is unknown or was told before. The state is
-            unchanged.
-        """
-        with self._alone:
-            self._pending, complete = told(self._pending, values, index, self.rows)
-            if complete is not None:
-                self._complete(complete)
-
-    def skip(self) -> None:
-        """Give up the values told for the points asked; the next `ask` gives the same points."""
-        with self._alone:
-            self._pending = None
-
-    def stop(
-        self, target: float | None = None, max_evaluations: int | None = None
-    ) -> StopReason | None:
-        """Return why the search should end, or None to go on.
-
-        Parameters
-        ----------
-        target : float, optional
-            Stop when a value at or below this was seen.
-        max_evaluations : int, optional
-            Stop when the points asked next would exceed this many evaluations.
-        """
-        if target is not None and self.best_value <= target:
-            return StopReason.TARGET_REACHED
+    def _own_reasons(self) -> Iterator[StopReason]:
         if self._unbounded:
-            return StopReason.UNBOUNDED
+            yield StopReason.UNBOUNDED
         if self._failed_in_a_row >= 10 * self.population_size:
-            return StopReason.ALL_FAILED
+            yield StopReason.ALL_FAILED
         if self.evaluations - self._improved_at >= self._window:
-            return StopReason.STAGNATED
-        if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
-            return StopReason.MAX_EVALUATIONS
-        return None
+            yield StopReason.STAGNATED
 
     # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """Return the state after the last completed tell: JSON-able entries, and arrays.
-
-        Parameters
-        ----------
-        copy : bool
-            Whether the arrays are copied; without, they must not be used after the next `tell`.
-        """
+        """See `Optimizer.state`: the values told, from which the search is walked through again."""
         setting = self._setting
         arrays = {
             "start": setting.start,
@@ -266,9 +224,14 @@ class Competitor:
 
     @classmethod
     def from_state(
-        cls, state: dict[str, Any], *, kernel: str = "auto", threads: int | None = None
+        cls,
+        state: dict[str, Any],
+        *,
+        kernel: str = "auto",
+        threads: int | None = None,
+        device: str | None = None,
     ) -> Self:
-        """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
+        """See `Optimizer.from_state`.
 
         It walks through the values told once more, without evaluating: that takes the time that
         the search itself took, objective not counted.
@@ -279,6 +242,8 @@ class Competitor:
             If the state is another strategy's, or walking through its values does not lead to the
             best point that it names.
         """
+        if device is not None:
+            raise ValueError(f"the strategy {cls.name!r} works on numpy arrays, not on {device!r}")
         if state["strategy"] != cls.name:
             raise ValueError(
                 f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
@@ -296,7 +261,7 @@ class Competitor:
                 f"{state['evaluations']} evaluations need as many values, not {told.shape}"
             )
         while made.evaluations < told.size:
-            rows = made._points.shape[0]
+            rows = made._batch.shape[0]
             values = told[made.evaluations : made.evaluations + rows]
             if values.size < rows:
                 raise ValueError(f"the values end within a step of {rows} evaluations")
@@ -309,21 +274,19 @@ class Competitor:
 
     # Inner works
 
-    def _check_memory(self, n: int) -> None:
-        """Refuse what does not fit, before anything is allocated."""
-        size = self.options["population_size"]
+    @classmethod
+    def _planned(cls, n: int, options: dict[str, Any], held: int = 0) -> int:
+        """Return the bytes that are needed; refuse what does not fit, before it is allocated."""
+        size = options["population_size"]
         # The population, one of trials, and what is computed on the way.
         needed = 8 * n * (6 * size + 20)
-        usable = int(memory.available_bytes() * memory.USABLE_SHARE)
+        usable = int((memory.available_bytes() + held) * memory.USABLE_SHARE)
         if needed > usable:
             raise MemoryError(
-                f"{self.name} needs {memory.in_words(needed)} for n = {n} and a population of "
+                f"{cls.name} needs {memory.in_words(needed)} for n = {n} and a population of "
                 f"{size}; but {memory.in_words(usable)} are usable"
             )
-
-    def _shown(self, points: Vector) -> Vector:
-        """Return points as users see them: they cannot be made writable."""
-        return self.kernel.shown(points, points.shape)
+        return needed
 
     def _complete(self, values: Vector) -> None:
         if values.size == 1:
@@ -331,8 +294,8 @@ class Competitor:
         else:
             values = self._complete_many(values)
         self.generation += 1
-        self._pending = None
-        self._points = self._shown(self._asking.send(values))
+        self._forget()
+        self._batch = self._readonly_view(self._asking.send(values))
 
     def _complete_many(self, values: Vector) -> Vector:
         """Take note of the values; return them as the search sees them, all finite."""
@@ -341,13 +304,13 @@ class Competitor:
         if not finite.all():
             self.failed_evaluations += int(np.isnan(values).sum())
             self._unbounded = self._unbounded or bool((values == -math.inf).any())
-            seen = np.where(np.isnan(values), WORST, values)
+            seen = np.where(np.isnan(values), math.inf, values)
         best = int(seen.argmin())
         self.evaluations += values.size
         self._told.frombytes(values.tobytes())
-        if seen[best] < self._best_value and seen[best] < WORST:
+        if seen[best] < self._best_value:
             self._best_value = float(seen[best])
-            self._best_x = self._points[best].copy()
+            self._best_x = self._batch[best].copy()
             self._improved_at = self.evaluations
         self._failed_in_a_row = 0 if finite.any() else self._failed_in_a_row + values.size
         return np.clip(seen, -WORST, WORST)
@@ -356,9 +319,9 @@ class Competitor:
         """Do what `_complete_many` does for a single value, in a fraction of the time."""
         self.evaluations += 1
         self._told.append(value)
-        if value < self._best_value and value < WORST:
+        if value < self._best_value:
             self._best_value = value
-            self._best_x = self._points[0].copy()
+            self._best_x = self._batch[0].copy()
             self._improved_at = self.evaluations
             self._unbounded = self._unbounded or value == -math.inf
         if math.isfinite(value):
@@ -367,12 +330,3 @@ class Competitor:
             self._failed_in_a_row += 1
             self.failed_evaluations += math.isnan(value)
         return np.array([min(max(value, -WORST), WORST) if value == value else WORST])
-
-    def _with_pending(self) -> tuple[float, Vector]:
-        """Return the best value and point, those of a batch still being told included."""
-        if self._pending is not None:
-            values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
-            best = int(values.argmin())
-            if values[best] < self._best_value:
-                return float(values[best]), self._points[best].copy()
-        return self._best_value, self._best_x

@@ -136,7 +136,7 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     if not label:
         words = "".join(f", {key}={value}" for key, value in sorted(given.items()))
         label = LABELS.get(made.name, named_file(name)[1]) + words
-    if not getattr(made, "needs_box", False):
+    if not made.needs_box:
         given.setdefault("restarts", "unlimited")
     return Strategy(name if is_location(name) else made.name, label, tuple(sorted(given.items())))
 
@@ -165,7 +165,7 @@ def finished_runs(
     """Return all stored runs of a suite with a budget, whoever made them, in the suite's order."""
     order = SUITES[suite]
     runs = [
-        replace(run, strategy=_shown(run.strategy))
+        replace(run, strategy=_in_text(run.strategy))
         for run in store.runs()
         if run.max_evaluations == budget
         and run.objective.name.startswith(f"{suite}/")
@@ -183,7 +183,7 @@ def finished_runs(
     return runs, store.outcomes(runs)
 
 
-def _shown(strategy: Strategy) -> Strategy:
+def _in_text(strategy: Strategy) -> Strategy:
     """Return a stored strategy under its label of today, unless the user chose another."""
     unlabelled = strategy.label == strategy.name
     return replace(strategy, label=LABELS.get(strategy.name, "")) if unlabelled else strategy

@@ -19,7 +19,8 @@ from mmes.lab.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
 from mmes.run.restarts import uniform_start
-from mmes.spaces.start import Start, size_of_box
+from mmes.spaces.space import Space
+from mmes.spaces.start import size_of_box
 from mmes.strategies import get_strategy
 
 Traces = tuple[Vector, Vector, Vector]
@@ -78,7 +79,7 @@ def with_records(trace: Traces, records: Sequence[tuple[int, float]]) -> Traces:
     return evaluations, best, sigma
 
 
-def starting_point(run: Trial, problem: Problem) -> Start:
+def starting_point(run: Trial, problem: Problem) -> Space:
     """Return the start point, uniform by the run's seed, and the initial step size."""
     box = problem.lower, problem.upper
     if run.start is not None:
@@ -86,7 +87,7 @@ def starting_point(run: Trial, problem: Problem) -> Start:
     sigma0, scale = run.sigma0, None
     if sigma0 is None:
         sigma0, scale = size_of_box(problem.lower, problem.upper)
-    return Start(uniform_start(*box, run.seed), sigma0, None, scale)
+    return Space(uniform_start(*box, run.seed), sigma0, None, scale)
 
 
 def versions() -> dict[str, str]:

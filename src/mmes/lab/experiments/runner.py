@@ -100,7 +100,7 @@ def _single_threads() -> Iterator[None]:
                 os.environ[name] = value
 
 
-class _Session:
+class Session:
     """The state of one call of `execute`."""
 
     def __init__(
@@ -212,7 +212,7 @@ def execute(
     skipped = len(everything) - len(waiting)
     deadline = begin + (time_limit if time_limit is not None else float("inf"))
     with progress_display(len(everything), skipped, show) as display, _single_threads():
-        session = _Session(store, function, display, deadline)
+        session = Session(store, function, display, deadline)
         session.go(waiting, min(count, max(len(waiting), 1)))
     return Report(session.finished, skipped, session.failed, len(waiting), time.monotonic() - begin)
 

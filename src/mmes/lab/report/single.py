@@ -102,7 +102,7 @@ def _charts(history: dict[str, Floats], x: Floats | None) -> list[Chart]:
     return charts
 
 
-def _shown(value: Any) -> str:
+def _in_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, dict | list):
@@ -112,7 +112,7 @@ def _shown(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else _shown(value)
+    return f"{value:.4g}" if isinstance(value, float) else _in_text(value)
 
 
 def single_page(folder: Path) -> Page:
@@ -127,7 +127,7 @@ def single_page(folder: Path) -> Page:
     x = None
     if (folder / POINT).is_file():
         x = np.atleast_1d(np.load(folder / POINT, allow_pickle=False)).astype(np.float64).ravel()
-    facts = [(str(name), _shown(value)) for name, value in result.items() if name != "history"]
+    facts = [(str(name), _in_text(value)) for name, value in result.items() if name != "history"]
     if x is not None:
         ends = ", ".join(number(v) for v in x[:8])
         facts.append(("x, first entries", ends + (", …" if x.size > 8 else "")))

@@ -6,7 +6,7 @@
 from mmes.spaces.boxes.box import Box, BoxCode, Start
 from mmes.spaces.boxes.clip import Clip
 from mmes.spaces.boxes.reflect import Reflect
-from mmes.spaces.boxes.rounded import IntegerBounds, Rounded, with_integers
+from mmes.spaces.boxes.rounded import Rounded
 from mmes.spaces.boxes.smooth import Smooth
 
 BOXES: dict[str, type[Box]] = {box.name: box for box in (Smooth, Clip, Reflect)}
@@ -16,10 +16,8 @@ __all__ = [
     "Box",
     "BoxCode",
     "Clip",
-    "IntegerBounds",
     "Reflect",
     "Rounded",
     "Smooth",
     "Start",
-    "with_integers",
 ]

@@ -46,7 +46,7 @@ class Box:
     name: ClassVar[str]
     """The word for `bounds_handling`."""
     code: ClassVar[BoxCode] = BoxCode.OWN
-    apart: ClassVar[bool] = False
+    maps_points: ClassVar[bool] = False
     """Whether the search keeps its own points. If not, the treated point is the candidate: it is
     evaluated, recombined and remembered. If so, a second population is needed for the images."""
     onto_walls: ClassVar[bool] = False

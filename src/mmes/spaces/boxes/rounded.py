@@ -5,32 +5,23 @@ that both ends are as likely as the integers between them. The other variables h
 
 A variable whose steps are much shorter than 1/2 would stay on its integer for ever. So its steps
 are widened, in each generation, to a standard deviation with which a candidate leaves the integer
-in the middle of which the mean lies with probability 1 / (lambda n): the margin of Hamano et al.
-2022 for such a mean, n counting the integers. N.B. they change the covariance matrix and the mean; here the candidates are
-changed, which every strategy can learn from, and the mean stays.
+in the middle of which the mean lies with probability 1 / (lambda k), k integers: the margin of
+Hamano et al. 2022 for such a mean. N.B. they change the covariance matrix and the mean; here the
+candidates are changed, which every strategy can learn from, and the mean stays.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.spaces.bounds import checked_bounds
 from mmes.spaces.boxes.box import Box, Start, Vector
 from mmes.spaces.boxes.reflect import fold
 from mmes.spaces.boxes.smooth import Smooth
-
-
-class IntegerBounds(NamedTuple):
-    """Bounds, infinite where there are none, and which of the variables are integers."""
-
-    lb: Vector
-    ub: Vector
-    integers: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class Rounded(Box):
     """
 
     name = "rounded"
-    apart = True
+    maps_points = True
 
     knee: Vector
     integers: Vector
@@ -57,9 +48,9 @@ class Rounded(Box):
         raise NotImplementedError("integers are needed")
 
     @classmethod
-    def of_integers(cls, bounds: IntegerBounds, start: Start) -> Self:
-        """Return the treatment for a search that begins there."""
-        lower, upper, mask = bounds
+    def of_integers(cls, box: tuple[Vector, Vector], mask: NDArray[np.bool_], start: Start) -> Self:
+        """Return the treatment for a search that begins there; `mask` says what is an integer."""
+        lower, upper = box
         knee = np.where(mask, 0.0, Smooth.around(lower, upper, start).knee)
         return cls(lower, upper, np.ascontiguousarray(knee), mask.astype(np.float64))
 
@@ -122,28 +113,33 @@ def margin(draws: int) -> float:
     return 0.5 / NormalDist().inv_cdf(1.0 - 0.5 / max(draws, 2))
 
 
-def with_integers(bounds: Any, integers: Any, n: int) -> Any:
-    """Return bounds that know which of n variables are integers; as they are where none is.
+def integer_box(
+    box: tuple[Vector, Vector] | None, mask: NDArray[np.bool_]
+) -> tuple[Vector, Vector]:
+    """Return bounds that are integers where the variables are; infinite where nothing bounds.
 
     Raises
     ------
-    TypeError, ValueError
-        If `integers` are neither indices nor a mask nor True, or a box holds no integer.
+    ValueError
+        If there is no integer within the bounds of a variable.
     """
-    if integers is None or integers is False:
-        return bounds
-    mask = integer_mask(integers, n)
-    lower, upper = checked_bounds(bounds, n) or (np.full(n, -np.inf), np.full(n, np.inf))
+    lower, upper = box or (np.full(mask.size, -np.inf), np.full(mask.size, np.inf))
     lower, upper = np.where(mask, np.ceil(lower), lower), np.where(mask, np.floor(upper), upper)
     empty = lower > upper
     if empty.any():
         at = int(empty.argmax())
         raise ValueError(f"variable {at} must be an integer, but there is none within its bounds")
-    return IntegerBounds(lower, upper, mask)
+    return lower, upper
 
 
 def integer_mask(integers: Any, n: int) -> NDArray[np.bool_]:
-    """Return which of n variables are integers."""
+    """Return which of n variables are integers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `integers` are neither indices of variables nor a mask nor True.
+    """
     if integers is True:
         return np.ones(n, dtype=bool)
     given = np.atleast_1d(np.asarray(integers))

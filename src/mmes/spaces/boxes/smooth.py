@@ -38,7 +38,7 @@ class Smooth(Box):
 
     name = "smooth"
     code = BoxCode.SMOOTH
-    apart = True
+    maps_points = True
 
     knee: Vector
 

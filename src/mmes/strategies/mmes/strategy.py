@@ -27,10 +27,6 @@ _VECTORS = 5
 _SMALLEST_ARCHIVE = 10
 
 
-# Names of the arrays in states of version 0.1.0.
-_OLD_NAMES = {"archive": "archive_vectors", "stamps": "archive_stamps", "order": "archive_order"}
-
-
 class MMESSearch(Recorded[State]):
     """MMES: parameters, state and the two halves of a generation."""
 
@@ -144,9 +140,8 @@ class MMESSearch(Recorded[State]):
         self._generation.give_up(self.state)
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
-        """See `Search.restore`; states of version 0.1.0 are understood too."""
-        named = {_OLD_NAMES.get(name, name): array for name, array in arrays.items()}
-        super().restore({"concordance": self.state.concordance} | scalars, named)
+        """See `Search.restore`."""
+        super().restore({"concordance": self.state.concordance} | scalars, arrays)
         if self.state.previous.size not in (0, self.parameters.mu):
             raise ValueError(f"previous must have {self.parameters.mu} values")
 
@@ -171,7 +166,7 @@ class MMES(AskTell):
     @property
     def parameters(self) -> Parameters:
         """The constants of the run, all filled in."""
-        return cast(MMESSearch, self._search).parameters
+        return cast(MMESSearch, self.search).parameters
 
 
 class RiemannianMMES(MMES):

@@ -29,6 +29,22 @@ def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return values.argsort(kind="stable")
 
 
+def evenly(
+    values: NDArray[np.float64], ranking: NDArray[np.int64], failures: int
+) -> NDArray[np.float64]:
+    """Return values with which generations can be compared though candidates have failed.
+
+    Each rank has the value at the same share of those that did not fail: with 6 values of 8
+    candidates the ranks 1 .. 8 have the 1st, 2nd, 2nd, 3rd, 4th, 5th, 5th and 6th. So a failure is
+    neither a win nor a loss against a generation without. The ranking itself stays.
+    """
+    size, seen = ranking.size, ranking.size - failures
+    shares = (2 * np.arange(size) + 1) * seen // (2 * size)
+    spread = np.empty(size)
+    spread[ranking] = values[ranking[shares]]
+    return spread
+
+
 # Beyond these, steps vanish or overflow in double precision, whatever limits a user sets.
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 

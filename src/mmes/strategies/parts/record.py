@@ -1,14 +1,14 @@
 """States as plain records: numbers and arrays in a dataclass, written and read field by field.
 
-A field holds a number, a small numpy array, a vector of the kernel's, or a record of its own. A
-record with methods `saved` and `restore` (an `Archive`) writes and reads itself.
+A field holds a number, a small numpy array, a vector of the kernel's, or a record of its own, which
+may write and read itself (`SavesItself`, such as an `Archive`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,19 @@ Arrays = dict[str, NDArray[Any]]
 LARGEST_COUNT = 2**53
 
 
+@runtime_checkable
+class SavesItself(Protocol):
+    """A record that knows what to keep of itself."""
+
+    def saved(self, kernel: Kernel) -> Arrays:
+        """Return what a state keeps, not copied."""
+        ...
+
+    def restore(self, kernel: Kernel, arrays: Arrays) -> None:
+        """Take over what `saved` returned."""
+        ...
+
+
 def scalars_of(record: Any) -> dict[str, Any]:
     """Return the numbers of a dataclass, those of dataclasses inside it under a prefix."""
     return {name: value for name, value, _ in _flat(record) if isinstance(value, int | float)}
@@ -30,7 +43,7 @@ def arrays_of(record: Any, kernel: Kernel) -> Arrays:
     """Return the arrays of a dataclass, not copied; those of dataclasses inside under a prefix."""
     found: Arrays = {}
     for name, value, _ in _flat(record):
-        if hasattr(value, "saved"):
+        if isinstance(value, SavesItself):
             found |= {f"{name}_{part}": array for part, array in value.saved(kernel).items()}
         elif isinstance(value, np.ndarray):
             found[name] = value
@@ -48,7 +61,7 @@ def restore_into(record: Any, kernel: Kernel, scalars: dict[str, Any], arrays: A
         If a value is missing, has another type or another shape, or is not finite.
     """
     for name, value, put in _flat(record):
-        if hasattr(value, "saved"):
+        if isinstance(value, SavesItself):
             prefix = f"{name}_"
             parts = {n[len(prefix) :]: a for n, a in arrays.items() if n.startswith(prefix)}
             for part, array in parts.items():
@@ -66,14 +79,18 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield the name and value of every field, and a function that sets it."""
     for field in fields(record):
         name, value = prefix + field.name, getattr(record, field.name)
-        if is_dataclass(value) and not hasattr(value, "saved"):
+        if is_dataclass(value) and not isinstance(value, SavesItself):
             yield from _flat(value, f"{name}_")
         else:
             yield name, value, lambda new, name=field.name: setattr(record, name, new)
 
 
-def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
+def checked_scalar(
+    name: str, stored: Any, fresh: Any, low: float = -np.inf, high: float = np.inf
+) -> Any:
     """Return a stored number: finite, of the type of a fresh one, and not negative if that is int.
+
+    It must lie in `low` .. `high` besides.
 
     Raises
     ------
@@ -89,7 +106,24 @@ def checked_scalar(name: str, stored: Any, fresh: Any) -> Any:
         raise ValueError(f"{name} must be finite, not {stored!r}")
     if isinstance(number, int) and not 0 <= number < LARGEST_COUNT:
         raise ValueError(f"{name} must lie in 0..{LARGEST_COUNT - 1}, not {stored!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in {low}..{high}, not {stored!r}")
     return number
+
+
+def checked_value(name: str, stored: Any) -> float:
+    """Return a stored value of an objective, which may be infinite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or NaN.
+    """
+    if isinstance(stored, bool) or not isinstance(stored, float | int):
+        raise TypeError(f"{name} must be a number, not {stored!r}")
+    if stored != stored:
+        raise ValueError(f"{name} must be a number, not nan")
+    return float(stored)
 
 
 def _checked_array(name: str, stored: NDArray[Any], fresh: Any, kernel: Kernel) -> Any:
@@ -141,6 +175,13 @@ class Centred(Protocol):
     sigma: float
 
 
+@runtime_checkable
+class Scaled(Protocol):
+    """A state with a scale for each variable; None stands for ones."""
+
+    scale: Handle | None
+
+
 S = TypeVar("S", bound=Centred)
 
 
@@ -166,7 +207,7 @@ class Recorded(Generic[S]):
 
     def spread(self) -> float:
         """See `Search.spread`."""
-        scale = getattr(self.state, "scale", None)
+        scale = self.state.scale if isinstance(self.state, Scaled) else None
         return 1.0 if scale is None else self._kernel.largest(scale)
 
     def take_over(self, other: Self) -> None:
@@ -175,7 +216,7 @@ class Recorded(Generic[S]):
         forget_values(self.state)
 
     def revalue(self, values: NDArray[np.float64]) -> None:
-        """See `Search.revalue`."""
+        """See `Revalues.revalue`."""
         revalue(self.state, values)
 
     def scalars(self) -> dict[str, Any]:
@@ -189,3 +230,5 @@ class Recorded(Generic[S]):
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
         restore_into(self.state, self._kernel, scalars, arrays)
+        if not self.state.sigma > 0:
+            raise ValueError(f"sigma must be > 0, not {self.state.sigma}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.kernels import Handle, Kernel
 from mmes.spaces.boxes import Box, Rounded
 from mmes.strategies.shell.protocol import Search
@@ -22,7 +23,7 @@ class Candidates:
     kernel : Kernel
     n : int
         The number of variables.
-    apart : Box or None
+    mapping : Box or None
         A box of which the search knows nothing: the images of its points are evaluated.
 
     Attributes
@@ -33,8 +34,8 @@ class Candidates:
         The same as they are evaluated.
     """
 
-    def __init__(self, kernel: Kernel, n: int, apart: Box | None):
-        self._kernel, self._n, self.apart = kernel, n, apart
+    def __init__(self, kernel: Kernel, n: int, mapping: Box | None):
+        self._kernel, self._n, self.mapping = kernel, n, mapping
         self.forget()
 
     def forget(self) -> None:
@@ -59,12 +60,24 @@ class Candidates:
             kernel.assign(kernel.row(points, 0), first)
             drawn = kernel.part(points, 1)
         search.sample(drawn, generation)
-        if isinstance(self.apart, Rounded):
-            self.apart.widen(drawn, search.mean)
+        if isinstance(self.mapping, Rounded):
+            self.mapping.widen(drawn, search.mean)
         self.points = self.evaluated = points
-        if self.apart is not None:
+        if self.mapping is not None:
             self.evaluated = kernel.population(rows, self._n)
-            kernel.confine(self.evaluated, points, self.apart)
+            kernel.confine(self.evaluated, points, self.mapping)
+        self._first, self._writes = first, kernel.writes(self.evaluated)
+
+    def renew_if_written(self, search: Search, generation: int) -> None:
+        """Make the candidates again where an objective has written into them, and say so."""
+        if self.evaluated is None or self._kernel.writes(self.evaluated) == self._writes:
+            return
+        warn_user(
+            "the objective changed the candidates that it was given; they are made again. Let it "
+            "work on a copy, X.clone()",
+            FailedEvaluationWarning,
+        )
+        self.make_all(search, generation, self._first)
 
     def chosen(self, search: Search, generation: int, rows: Rows, whole: bool) -> Handle:
         """Make those of these candidates that are not there yet, and no others; return them.
@@ -72,17 +85,17 @@ class Candidates:
         `whole` says whether memory for all of them should be taken at once.
         """
         some = self._made(search, generation, rows, whole)
-        places = some.places[rows]
-        first = int(places[0]) if places.size else 0
-        if np.array_equal(places, np.arange(first, first + places.size)):
-            return self._kernel.part(some.memory, first, first + places.size)
-        return some.memory[places]
+        positions = some.positions[rows]
+        first = int(positions[0]) if positions.size else 0
+        if np.array_equal(positions, np.arange(first, first + positions.size)):
+            return self._kernel.part(some.memory, first, first + positions.size)
+        return self._kernel.gathered(some.memory, positions)
 
     def make_parents(self, search: Any, generation: int, ranking: Rows) -> Rows:
         """Make what the update needs besides what was asked for; return where each row lies."""
         some = self._made(search, generation, search.parents(ranking), whole=True)
         self.points = self.evaluated = some.memory
-        return some.places
+        return some.positions
 
     def _made(self, search: Search, generation: int, rows: Rows, whole: bool) -> _SomeRows:
         kernel, size = self._kernel, search.population_size
@@ -94,7 +107,9 @@ class Candidates:
             former = some.memory
             some.memory = kernel.population(size if whole or former is not None else end, self._n)
             if former is not None:
-                kernel.assign(kernel.part(some.memory, 0, some.held), former[: some.held])
+                kernel.assign(
+                    kernel.part(some.memory, 0, some.held), kernel.part(former, 0, some.held)
+                )
         if lacking.size:
             search.sample(kernel.part(some.memory, some.held, end), generation, lacking)
             some.add(lacking)
@@ -112,17 +127,19 @@ class _SomeRows:
 
     def __init__(self, count: int):
         self.memory: Handle = None
-        self.places: Rows = np.full(count, -1, dtype=np.int64)
+        self.positions: Rows = np.full(count, -1, dtype=np.int64)
         """Where the candidate of each row lies; -1 where it was not asked for."""
         self.held = 0
 
     def lacking(self, rows: Rows) -> Rows:
         """Return those rows, each once, that were not asked for yet."""
-        return np.array([row for row in dict.fromkeys(rows.tolist()) if self.places[row] < 0], int)
+        return np.array(
+            [row for row in dict.fromkeys(rows.tolist()) if self.positions[row] < 0], int
+        )
 
     def add(self, rows: Rows) -> None:
         """Enter rows whose candidates now lie after the others."""
-        self.places[rows] = np.arange(self.held, self.held + rows.size)
+        self.positions[rows] = np.arange(self.held, self.held + rows.size)
         self.held += rows.size
 
 

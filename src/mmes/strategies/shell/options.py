@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import Any
 
 from mmes.base.options import Option
@@ -9,16 +10,8 @@ from mmes.base.randomness import SEED_LIMIT
 from mmes.kernels import DEVICE_KERNELS, KERNELS
 from mmes.spaces.boxes import BOXES
 
-DEVICE_OPTIONS = ("population_dtype", "mean_dtype", "archive_dtype")
-"""Options that mean nothing where the vectors are numpy arrays."""
-
-# Names of options in states of version 0.1.0.
-_OLD_NAMES = {"noise": "isotropic"}
-
-
-def with_new_names(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a saved state under the names they have today."""
-    return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
+# One map of all, so that a kernel that is registered later is known.
+_KERNEL_NAMES = ChainMap[str, Any](DEVICE_KERNELS, KERNELS, {"auto": None})
 
 
 COMMON_OPTIONS = (
@@ -91,7 +84,7 @@ COMMON_OPTIONS = (
         "Native (C++) or reference (numpy) kernel, or torch operations on a device; 'auto' takes "
         "the best there is.",
         default="auto",
-        choices=("auto", *KERNELS, *DEVICE_KERNELS),
+        choices=_KERNEL_NAMES,
     ),
     Option(
         "threads",

@@ -1,4 +1,4 @@
-"""Small parts of the two ask/tell shells: values in parts, one caller at a time."""
+"""Small parts of the shell: values in parts, one caller at a time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Pending:
         return rows
 
 
-class OneAtATime:
+class ExclusiveAccess:
     """Lets one thread in; a second one is told so instead of being kept waiting."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def checked_rows(name: str, given: ArrayLike, count: int) -> NDArray[np.intp]:
     return rows.astype(np.intp)
 
 
-def told(
+def received(
     pending: Pending | None, values: Any, index: ArrayLike | None, count: int
 ) -> tuple[Pending | None, Vector | None]:
     """Take in values of some of `count` rows, or of all.
@@ -104,15 +104,3 @@ def told_values(values: Any, count: int) -> Vector:
         return as_values(values, count, "")
     except ValueError as error:
         raise TellError(str(error)) from None
-
-
-def rebuilt(cls: Any, state: dict[str, Any], asked: bool, pending: Any) -> Any:
-    """Return an optimizer as it was when it was copied or pickled, within a generation too."""
-    options = state["options"]
-    made = cls.from_state(state, kernel=options["kernel"], threads=options["threads"])
-    if asked:
-        made.ask()
-    if pending is not None:
-        rows, values = pending
-        made.tell(values, rows)
-    return made

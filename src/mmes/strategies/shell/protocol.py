@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,13 +130,10 @@ class Search(Protocol):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation: `values` (no NaN), `ranking` from best to worst."""
-        ...
+        """Take in an evaluated generation: `ranking` from best to worst, and values to compare.
 
-    def revalue(self, values: Vector) -> None:
-        """Take in other values of the generation before, best first: the objective has changed.
-
-        A search that compares no generations need not have it.
+        Failed candidates rank last. Their values are neither NaN nor +inf, and sorted by the
+        ranking as all are, so that generations can be compared (`parts.recombination.evenly`).
         """
         ...
 
@@ -150,4 +147,58 @@ class Search(Protocol):
 
     def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Take over a state."""
+        ...
+
+
+# What a search may offer besides; the shell asks by these names.
+
+
+@runtime_checkable
+class HasArchive(Protocol):
+    """A search with stored directions, whose number is fixed when it begins."""
+
+    @property
+    def archive_size(self) -> int:
+        """The number of stored directions, m."""
+        ...
+
+
+@runtime_checkable
+class SelectsParents(Protocol):
+    """A search whose update may need its parents alone."""
+
+    @property
+    def parents_suffice(self) -> bool:
+        """Whether it does."""
+        ...
+
+    def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows that the update needs."""
+        ...
+
+
+@runtime_checkable
+class UpdatesAhead(Protocol):
+    """A search on a device that begins its update while the values travel to the host."""
+
+    def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
+        """Begin the update with a ranking that lies on the device."""
+        ...
+
+
+@runtime_checkable
+class Revalues(Protocol):
+    """A search that compares a generation with the one before, and must know if f has changed."""
+
+    def revalue(self, values: Vector) -> None:
+        """Take in other values of the generation before, best first."""
+        ...
+
+
+@runtime_checkable
+class GivesUp(Protocol):
+    """A search that must know of a generation whose candidates all failed."""
+
+    def give_up(self) -> None:
+        """Go on as if that generation had not been."""
         ...

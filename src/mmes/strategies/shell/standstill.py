@@ -21,7 +21,7 @@ LONG = 10
 ULPS = 4
 
 
-class Standstill:
+class ValueHistory:
     """Tells from the values of the generations when a search has come to an end.
 
     All but the rule of `tolerance` are invariant under f -> a f + b with a > 0, as the strategies
@@ -57,22 +57,28 @@ class Standstill:
         self._fell = True  # whether values fell over the long window, when last looked
 
     def observe(self, generation: int, best: float, lowest: float, highest: float) -> None:
-        """Take note of the best value so far, and of the values of the generation that ends."""
+        """Take note of the best value so far, and of the values of the generation that ends.
+
+        Failures are no values: `lowest` and `highest` are those of the finite ones. A generation
+        without any, where `lowest` is inf, says nothing.
+        """
         self._generation = generation
+        if self.tolerance is not None:
+            self._note_improvement(generation, best)
+        if lowest == math.inf:
+            return
         self._newest = lowest, highest
         self._ever = min(lowest, self._ever[0]), max(highest, self._ever[1])
         self._values.append(lowest)
         longest = LONG * self.window
         if len(self._values) > longest + longest // 10 + 1:
             del self._values[:-longest]
-        if self.tolerance is not None:
-            self._note_improvement(generation, best)
         if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
             self._fell = self._values_fell()
 
-    def anew(self) -> Standstill:
+    def anew(self) -> ValueHistory:
         """Return one with the same rules that has seen nothing; but flat is flat from the start."""
-        fresh = Standstill(self.window, self.ftol, self.tolerance)
+        fresh = ValueHistory(self.window, self.ftol, self.tolerance)
         fresh._ever = self._ever
         return fresh
 
@@ -89,7 +95,7 @@ class Standstill:
         if not highest - lowest <= same or len(self._values) < self.window:
             return False
         recent = self._recent(self.window)
-        return float(recent.max() - recent.min()) <= same
+        return float(recent.max()) - float(recent.min()) <= same
 
     @property
     def stagnated(self) -> bool:
@@ -100,7 +106,7 @@ class Standstill:
         """Compare the medians of the newest and of the oldest third of the long window."""
         recent = self._recent(LONG * self.window)
         third = recent.size // 3
-        return bool(np.median(recent[-third:]) < np.median(recent[:third]))
+        return median(recent[-third:]) < median(recent[:third])
 
     def _note_improvement(self, generation: int, best: float) -> None:
         if not self._improvements or best < self._improvements[-1][1]:
@@ -120,13 +126,14 @@ class Standstill:
         still = old == best or old - best < tolerance * self.window * abs(best)
         # Looking through a long window costs as much as a generation: not each time.
         look = waited % max(self.window // LOOKS, 1) == 0
-        return still and look and not self._generations_move(tolerance)
+        return still and look and not self.generations_move(tolerance)
 
-    def _generations_move(self, tolerance: float) -> bool:
+    def generations_move(self, tolerance: float) -> bool:
+        """Return whether the best values of the generations rise or fall within the window."""
         recent = self._recent(self.window)
         if recent.size < 4 or not np.isfinite(recent).all():
             return False
-        typical = [float(np.median(part)) for part in np.array_split(recent, 4)]
+        typical = [median(part) for part in np.array_split(recent, 4)]
         share = max(MOVEMENT, tolerance * self.window)
         return max(typical) - min(typical) > share * abs(typical[-1])
 
@@ -144,11 +151,20 @@ class Standstill:
         }
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the state that `arrays` returned, or version 0.1.0's."""
+        """Take over the state that `arrays` returned."""
+        for name in ("improvements", "recent", "extremes"):
+            if np.isnan(arrays[name]).any():
+                raise ValueError(f"{name} must be numbers")
         self._generation = generation
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
-        self._values = array("d", map(float, arrays.get("recent", ())))
-        if "extremes" in arrays:
-            low, high, lowest, highest, fell = map(float, arrays["extremes"])
-            self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+        self._values = array("d", map(float, arrays["recent"]))
+        low, high, lowest, highest, fell = map(float, arrays["extremes"])
+        self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+
+
+def median(values: NDArray[np.float64]) -> float:
+    """Return the median, also of values whose sum no float can hold."""
+    places = (values.size - 1) // 2, values.size // 2
+    lower, upper = np.partition(values, places)[list(places)].tolist()
+    return 0.5 * lower + 0.5 * upper

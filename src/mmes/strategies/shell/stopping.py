@@ -13,14 +13,18 @@ from mmes.kernels import Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import Standstill
+from mmes.strategies.shell.standstill import ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
 _EVERY = 16
+# Rate at which a generation moves the share of candidates that failed lately.
+_FAILURE_RATE = 0.05
+# Where more candidates failed lately, the search was too blind to say that it converged.
+MOST_FAILURES = 0.3
 
 
-class Ends:
+class StopRules:
     """Takes note of the generations and tells why the search should end, if it should.
 
     Parameters
@@ -56,12 +60,13 @@ class Ends:
         self._farthest, self._first_spread = farthest, spread
         self._integers, self._window, self._short_steps = integers, window, 0
         self._failures_in_a_row = 0
+        self._failing = 0.0
         self._unbounded = False
         window = options["stagnation_window"] or window
         self._standstill = (
             None
             if window == "off"
-            else Standstill(window, options["ftol"], options["stagnation_tolerance"])
+            else ValueHistory(window, options["ftol"], options["stagnation_tolerance"])
         )
 
     def observe(
@@ -69,7 +74,7 @@ class Ends:
         generation: int,
         best: float,
         extremes: tuple[float, float],
-        failed: bool,
+        failed: float,
         short: bool = False,
     ) -> None:
         """Take note of the generation that ends.
@@ -81,13 +86,15 @@ class Ends:
         best : float
             The best value so far.
         extremes : tuple of float
-            The lowest and the highest value of the generation.
-        failed : bool
-            Whether all its candidates failed.
+            The lowest and the highest value of the generation, failures left out; inf and inf where
+            all failed.
+        failed : float
+            The share of its candidates that failed, 0 to 1.
         short : bool
             With integers: whether the steps of the other variables are as short as they may be.
         """
-        self._failures_in_a_row = self._failures_in_a_row + 1 if failed else 0
+        self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
+        self._failing += _FAILURE_RATE * (failed - self._failing)
         self._unbounded = self._unbounded or extremes[0] == -math.inf
         self._short_steps = self._short_steps + 1 if short else 0
         if self._standstill is not None:
@@ -106,12 +113,12 @@ class Ends:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            yield StopReason.CONVERGED_F
+            yield self._trusted(StopReason.CONVERGED_F)
         if self._integers:
             if self._short_steps >= self._window:
-                yield StopReason.CONVERGED_X
+                yield self._trusted(StopReason.CONVERGED_X)
         elif look and sigma * search.spread() < self._smallest_step * self._first_spread:
-            yield StopReason.CONVERGED_X
+            yield self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -119,6 +126,13 @@ class Ends:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:
             yield StopReason.STAGNATED
+
+    def _trusted(self, reason: StopReason) -> StopReason:
+        """Return a reason that means success, or stagnation where too many candidates failed.
+
+        Steps shrink also where failures hide the progress.
+        """
+        return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
     def begin_anew(self) -> None:
         """Forget how long values have stood still: the search goes on with other steps."""
@@ -129,6 +143,7 @@ class Ends:
         """Return the numbers of the state."""
         return {
             "failures_in_a_row": self._failures_in_a_row,
+            "failing": self._failing,
             "unbounded": self._unbounded,
             "short_steps": self._short_steps,
             "farthest": self._farthest,
@@ -142,10 +157,11 @@ class Ends:
     def restore(self, generation: int, state: dict[str, Any]) -> None:
         """Take over what `entries` and `arrays` returned."""
         self._failures_in_a_row = checked_scalar("failures", state["failures_in_a_row"], 0)
+        # Older states have no word for it.
+        self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
         self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
-        spread = state.get("first_spread", self._first_spread)  # not in states of version 0.1.0
-        self._first_spread = checked_scalar("first_spread", spread, 0.0)
+        self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
             self._standstill.restore(generation, state["arrays"])

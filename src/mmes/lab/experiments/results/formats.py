@@ -142,7 +142,8 @@ def escape_latex(text: str) -> str:
     return "".join(LATEX_SPECIAL.get(c, c) for c in text)
 
 
-def _latex_number(value: float | None, mark: Mark | None, shade: str | None) -> str:
+def latex_number(value: float | None, mark: Mark | None, shade: str | None) -> str:
+    """Return a cell of a table: powers of ten as mathematics, with its mark and its shade."""
     text = number(value)
     mantissa, e, exponent = text.partition("e")
     if e and exponent.lstrip("-").isdigit():
@@ -177,11 +178,11 @@ def to_latex(table: Table) -> str:
         entries = [escape_latex(line.label)]
         for column in table.columns:
             cell = line.cells[column]
-            entries.append(_latex_number(cell.ours, cell.mark, cell.shade))
+            entries.append(latex_number(cell.ours, cell.mark, cell.shade))
             if pairs and cell.not_applicable:
                 entries.append("N/A")
             elif pairs:
-                entries.append(_latex_number(cell.paper, cell.paper_mark, cell.paper_shade))
+                entries.append(latex_number(cell.paper, cell.paper_mark, cell.paper_shade))
         lines.append(" & ".join(entries) + r" \\")
     if table.footers:
         lines.append(r"\midrule")

@@ -1,4 +1,4 @@
-"""The course of the head's run: its optimizer, the values that it was told, its state."""
+"""The state of the head: its optimizer, the values that it was told, its snapshots."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Snapshot:
     copied: bool
 
 
-class Course:
+class HeadState:
     """What replicas follow.
 
     Parameters
@@ -66,9 +66,8 @@ class Course:
     """
 
     def __init__(self, es: AskTell, run: int):
-        # A competitor of another kind has no search that says so.
-        if not getattr(getattr(es, "search_type", None), "replicable", False):
-            able = ", ".join(n for n, kind in STRATEGIES.items() if kind.search_type.replicable)
+        if not es.replicable():
+            able = ", ".join(n for n, kind in STRATEGIES.items() if kind.replicable())
             raise ValueError(
                 f"the strategy {es.name!r} does not give the same bits on every machine, so that "
                 f"replicas cannot follow it; name one that does, strategy='mmes' or another of "

@@ -1,0 +1,47 @@
+"""Checkpoints of older formats, as today's format would have written them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+
+_ARRAYS = {
+    "search/search/archive": "search/search/archive_vectors",
+    "search/search/stamps": "search/search/archive_stamps",
+    "search/search/order": "search/search/archive_order",
+}
+
+
+def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """Return state and arrays of format 1 (version 0.1.0) in format 2 (version 0.2.0).
+
+    Options were renamed, and what 0.1.0 had no word for gets the value that it stood for.
+    """
+    if "search" not in state:
+        return state, arrays  # not a run
+    search, limits = dict(state["search"]), dict(state["limits"])
+    lost = limits.pop("lost", "raise")
+    limits = {"noise": "auto", "evaluate_x0": True, **limits}
+    limits["on_lost"] = "nan" if lost == "fail" else lost
+    handling = {"bounds_handling": "clip"} if "search/lower" in arrays else {}
+    search["options"] = handling | _renamed(search["options"])
+    search = {"doublings": 1, "first_spread": 1.0, **search}
+    migrated = {
+        "growth": state["start"],  # it doubled at restarts alone
+        **state,
+        "options": _renamed(state["options"]),
+        "limits": limits,
+        "search": search,
+    }
+    named = {_ARRAYS.get(name, name): array for name, array in arrays.items()}
+    # It kept no values of generations: the tests on them begin anew.
+    fresh = {"recent": np.empty(0), "extremes": np.array([np.inf, -np.inf, np.inf, -np.inf, 1.0])}
+    return migrated, {f"search/{name}": array for name, array in fresh.items()} | named
+
+
+def _renamed(options: dict[str, Any]) -> dict[str, Any]:
+    return {"isotropic" if name == "noise" else name: value for name, value in options.items()}

@@ -1,0 +1,72 @@
+"""What authors of strategies, kernels, boxes and evaluators import: all of it from here.
+
+See the page "Extending" of the documentation for one of each in a few lines.
+"""
+
+from mmes.base.options import Option
+from mmes.base.randomness import Stream, normals, uniforms
+from mmes.base.reasons import StopReason
+from mmes.evaluate.protocol import Evaluator
+from mmes.kernels import (
+    DEVICE_KERNELS,
+    KERNELS,
+    Handle,
+    Kernel,
+    RecombineCall,
+    ReferenceKernel,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+)
+from mmes.spaces.boxes import BOXES, Box
+from mmes.spaces.manifolds import Manifold
+from mmes.spaces.space import Space
+from mmes.strategies.parts.population import (
+    POPULATION_SIZE,
+    Population,
+    Sampler,
+    damping_option,
+    mirrored_option,
+    planned_vectors,
+    rate_option,
+)
+from mmes.strategies.parts.record import Recorded
+from mmes.strategies.registry import STRATEGIES
+from mmes.strategies.shell.ask_tell import AskTell
+from mmes.strategies.shell.optimizer import Optimizer
+from mmes.strategies.shell.protocol import Search, Setup
+
+__all__ = [
+    "BOXES",
+    "DEVICE_KERNELS",
+    "KERNELS",
+    "POPULATION_SIZE",
+    "STRATEGIES",
+    "AskTell",
+    "Box",
+    "Evaluator",
+    "Handle",
+    "Kernel",
+    "Manifold",
+    "Optimizer",
+    "Option",
+    "Population",
+    "RecombineCall",
+    "Recorded",
+    "ReferenceKernel",
+    "SampleCall",
+    "Sampler",
+    "ScaleCall",
+    "Search",
+    "Setup",
+    "Space",
+    "StepLaw",
+    "StopReason",
+    "Stream",
+    "damping_option",
+    "mirrored_option",
+    "normals",
+    "planned_vectors",
+    "rate_option",
+    "uniforms",
+]

@@ -1,0 +1,161 @@
+"""A saved run: whether it is the same run, and the arguments with which it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.options import validated
+from mmes.errors import CheckpointCorrupt, CheckpointError, KernelWarning, warn_user
+from mmes.kernels import Place
+from mmes.kernels.choose import DEVICE_KERNELS, check_device_name, native_problem
+from mmes.kernels.devices import PLACE_OPTIONS
+from mmes.run.options import RUN_OPTIONS
+from mmes.run.settings import RunSettings
+from mmes.spaces.manifolds import manifold_from
+from mmes.spaces.space import Space
+from mmes.strategies import Optimizer, get_strategy, named_strategy
+
+# Arguments of `minimize` that are no options, and may differ after resuming.
+_FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
+
+
+def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
+    """Return these settings with the seed of a saved run, which must be the same run.
+
+    Raises
+    ------
+    CheckpointError
+        If the state belongs to another run.
+    CheckpointCorrupt
+        If it is no state of a run.
+    """
+    with understood():
+        found = _continued(settings, saved)
+    # What this machine lacks is no fault of the file.
+    Place.of(found.options).open()
+    return found
+
+
+def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
+    here, there = settings.entries(), {name: saved[name] for name in ("strategy", "sigma0")}
+    manifold = None if settings.space.manifold is None else settings.space.manifold.description()
+    here["manifold"], there["manifold"] = manifold, saved["search"].get("manifold")
+    options = saved["options"]
+    for name in set(settings.options) & set(options) - {"seed", *PLACE_OPTIONS}:
+        here[name], there[name] = settings.options[name], options[name]
+    if settings.seed_given:
+        there["seed"] = saved["seed"]
+    for name, value in there.items():
+        if here[name] != value:
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: {name} is {here[name]!r} here and was "
+                f"{value!r}"
+            )
+    ours, theirs = settings.space.arrays(), saved["arrays"]
+    for name in ("x0", "scale", "lower", "upper", "integers"):
+        if not _same(ours.get(name), theirs.get(name)):
+            raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
+    # A checkpoint without it is of an older version, or its strategy was named.
+    why = settings.why or saved.get("why", "")
+    if not isinstance(why, str):
+        raise TypeError(f"why must be a text, not {why!r}")
+    return replace(settings, options=settings.options | {"seed": saved["seed"]}, why=why)
+
+
+def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with which `Run` goes on from a saved state.
+
+    Parameters
+    ----------
+    saved : dict
+        The state.
+    changes : dict
+        What `mmes.resume` was given; only what no result depends on, and limits, may change.
+    """
+    given = dict(changes)
+    strategy = given.pop("strategy", None)
+    kind = None if strategy is None else get_strategy(strategy)
+    free = {option.name for option in RUN_OPTIONS} | {*PLACE_OPTIONS, *_FREE_ARGUMENTS}
+    for name in given:
+        if name not in free:
+            raise TypeError(
+                f"{name} cannot change when a run is resumed; {', '.join(sorted(free))} can"
+            )
+    with understood():
+        # A file must not choose which code runs: only names of ours are taken from it.
+        kind = kind or _strategy_of_ours(saved["strategy"])
+        arrays, described = saved["arrays"], saved["search"].get("manifold")
+        # Older checkpoints have no word for some of them.
+        known = {option.name: option.default for option in RUN_OPTIONS} | saved["limits"]
+        limits = {option.name: known[option.name] for option in RUN_OPTIONS}
+        own = saved["options"] | limits | {"threads": None, "resume": "never"}
+        if "kernel" not in given:
+            given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
+        place = {"kernel": given["kernel"], "device": given.get("device", own.get("device"))}
+        own = Place.apply(own, place)
+        validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
+        if own.get("device") is not None:
+            check_device_name(own["device"])  # before torch is loaded, which takes 300 MB
+        where = {
+            "x0": arrays.get("x0"),
+            "sigma0": saved["sigma0"],
+            "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
+            "scale": arrays.get("scale"),
+            "manifold": None if described is None else manifold_from(described),
+            "integers": np.array(arrays["integers"]) > 0 if "integers" in arrays else None,
+        }
+        Space.checked(**where)
+    return own | given | where | {"strategy": kind, "resume": "never"}
+
+
+def _kernel_here(name: Any, device: Any) -> Any:
+    """Return the kernel that a run was begun with, if it can be had here; else say that it changes.
+
+    `device` is where it is to go on, if that was said.
+    """
+    if name == "auto":
+        return name
+    moved = device != "same" and (device is None) == (name in DEVICE_KERNELS)
+    problem = native_problem() if name == "native" else None
+    if not moved and problem is None:
+        return name
+    why = f"device is {device!r} now" if moved else problem
+    warn_user(
+        f"the run was begun with kernel={name!r}, which cannot be used here ({why}): it goes on "
+        "with kernel='auto', and equals the run without a break but for rounding",
+        KernelWarning,
+    )
+    return "auto"
+
+
+def _strategy_of_ours(name: Any) -> type[Optimizer]:
+    try:
+        return named_strategy(name)
+    except ValueError as error:
+        raise CheckpointCorrupt(
+            f"the checkpoint cannot be used as it is: {error}; if it is one of your own, name it "
+            "again, as strategy="
+        ) from error
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Make what goes wrong with the parts of a saved state an error that says so."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise CheckpointCorrupt(
+            f"the parts of the checkpoint do not fit together ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

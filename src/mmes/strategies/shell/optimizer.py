@@ -1,0 +1,372 @@
+"""What every optimizer is, a strategy or a competitor: asked, told, stopped, copied, restored."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmes.base import memory
+from mmes.base.options import Option
+from mmes.base.reasons import StopReason
+from mmes.errors import KernelWarning, TellError, warn_user
+from mmes.kernels import Handle, Kernel
+from mmes.spaces.manifolds import Manifold
+from mmes.spaces.space import Space
+from mmes.strategies.shell.pending import ExclusiveAccess, Pending, checked_rows, received
+from mmes.strategies.shell.protocol import Vector
+
+
+class Optimizer(ABC):
+    """The one shell of all optimizers: what `minimize` drives.
+
+    A subclass makes the points (`_points`) and takes in the values of all of them (`_complete`).
+    `AskTell` does so for a `Search`, `Competitor` for a generator of points.
+
+    Attributes
+    ----------
+    options : dict
+        All options, filled in.
+    seed : int
+        The seed of all random numbers.
+    sigma0 : float
+        The start mutation strength.
+    kernel : Kernel
+        The operations on vectors.
+    generation, evaluations, failed_evaluations : int
+        What was told so far; a failed evaluation is NaN.
+    planned_bytes : int
+        The memory that it takes.
+    """
+
+    name: ClassVar[str]
+    on_manifolds: ClassVar[bool] = False
+    """Whether it takes a manifold: all it does with vectors goes through the kernel."""
+    needs_box: ClassVar[bool] = False
+    """Whether it searches a box only, as the competitors do."""
+    grows: ClassVar[bool] = False
+    """Whether `grow` doubles its population in place, the answer to noise."""
+
+    options: dict[str, Any]
+    seed: int
+    sigma0: float
+    kernel: Kernel
+    manifold: Manifold | None = None
+    planned_bytes: int = 0
+
+    @abstractmethod
+    def __init__(
+        self,
+        x0: ArrayLike,
+        sigma0: float,
+        *,
+        bounds: Any = None,
+        scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
+        **options: Any,
+    ): ...
+
+    @classmethod
+    @abstractmethod
+    def within(cls, space: Space, options: dict[str, Any]) -> Self:
+        """Return an optimizer that begins in a space that was checked."""
+
+    @classmethod
+    @abstractmethod
+    def check_memory(cls, space: Space, options: dict[str, Any], held: int) -> None:
+        """Raise MemoryError if an optimizer would not fit once `held` bytes are given back."""
+
+    def _begin_counting(self, start: Handle) -> None:
+        """Set all that changes with the values told to what it is before the first."""
+        self.generation = self.evaluations = self.failed_evaluations = 0
+        self._best_x, self._best_value = start, math.inf
+        self._pending: Pending | None = None  # while values come in parts
+        self._access = ExclusiveAccess()
+
+    # What a user reads
+
+    @classmethod
+    @abstractmethod
+    def option_table(cls) -> tuple[Option, ...]:
+        """Return all options: those that all share, then the algorithm's own."""
+
+    @classmethod
+    def replicable(cls) -> bool:
+        """Return whether the same values give the same bits on every processor."""
+        return False
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of variables n."""
+
+    @property
+    @abstractmethod
+    def population_size(self) -> int:
+        """Candidates per generation, lambda."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many points `ask` returns next."""
+
+    @property
+    @abstractmethod
+    def evaluates_start(self) -> bool:
+        """Whether the start point is the first point that is asked."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> Vector:
+        """The centre of the search, read-only; in a box, its image there."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """The mutation strength."""
+
+    @property
+    def best_value(self) -> float:
+        """The best value told so far; inf before the first finite one."""
+        return self._with_pending()[0]
+
+    @property
+    def best_x(self) -> Vector:
+        """The point of the best value told so far (the start point before the first), read-only."""
+        return self._readonly_view(self._with_pending()[1])
+
+    # Ask and tell
+
+    def ask(self, rows: ArrayLike | None = None) -> Vector:
+        """Return the points to be evaluated, a read-only array with one point per row.
+
+        Asking again before telling gives the same array. A strategy returns `population_size`
+        rows; in the very first generation of one that needs the start point's value there is one
+        more, the start point itself, before them. The number of a competitor differs from call to
+        call.
+
+        Parameters
+        ----------
+        rows : array_like of int, optional
+            Return these candidates alone. Where the generation has not been asked for yet, a
+            strategy computes no others: one machine of many can begin with its share. When all
+            values are told, those of the others are computed that the update needs.
+
+        Raises
+        ------
+        ValueError
+            If `rows` are not rows of this generation.
+        """
+        with self._access:
+            if rows is None:
+                return self._points()
+            return self._some_points(checked_rows("rows", rows, self.rows))
+
+    def tell(self, values: Any, index: ArrayLike | None = None) -> None:
+        """Take in values of the asked points; the update happens when all have come.
+
+        Parameters
+        ----------
+        values : array_like
+            One value per point; NaN marks a failed evaluation and ranks last.
+        index : array_like of int, optional
+            The rows that the values belong to, if they come in parts; by default all rows in order.
+
+        Raises
+        ------
+        TellError
+            If nothing was asked, the number of values is wrong, or a row is unknown or was told
+            before. The state is unchanged.
+        """
+        with self._access:
+            if not self._asked:
+                raise TellError(
+                    "there is nothing to tell: call ask() first, and tell each generation once"
+                )
+            if self.kernel.device is not None:
+                values = self._fetched(values, index is None)
+            self._pending, complete = received(self._pending, values, index, self.rows)
+            if complete is not None:
+                self._complete(complete)
+
+    def skip(self) -> None:
+        """Give up the asked generation: the next `ask` gives the same points again."""
+        with self._access:
+            self._forget()
+
+    def stop(
+        self, target: float | None = None, max_evaluations: int | None = None
+    ) -> StopReason | None:
+        """Return why the search should end, or None to go on.
+
+        Parameters
+        ----------
+        target : float, optional
+            Stop when a value at or below this was seen.
+        max_evaluations : int, optional
+            Stop when the next generation would exceed this many evaluations.
+        """
+        return next(self._reasons(target, max_evaluations), None)
+
+    def reasons(
+        self, target: float | None = None, max_evaluations: int | None = None
+    ) -> tuple[StopReason, ...]:
+        """Return all reasons to end that hold now, the most telling first; parameters as `stop`."""
+        return tuple(self._reasons(target, max_evaluations))
+
+    def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
+        if target is not None and -math.inf < self.best_value <= target:
+            yield StopReason.TARGET_REACHED
+        yield from self._own_reasons()
+        if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
+            yield StopReason.MAX_EVALUATIONS
+
+    def grow(self, sigma: float | None = None) -> None:
+        """Double the population in place, where `grows` says that it can.
+
+        Raises
+        ------
+        TypeError
+            If it cannot.
+        """
+        raise TypeError(f"the strategy {self.name!r} cannot grow its population in place")
+
+    def reduced_options(self, usable: int) -> dict[str, Any]:
+        """Return the options that must change so that it fits into `usable` bytes elsewhere.
+
+        Raises
+        ------
+        MemoryError
+            If it cannot be made to fit.
+        """
+        if usable < self.planned_bytes:
+            raise MemoryError(
+                f"{self.name} needs {memory.in_words(self.planned_bytes)}, but "
+                f"{memory.in_words(usable)} are usable"
+            )
+        return {}
+
+    def resume_at(self, sigma: float) -> None:
+        """Go on with this mutation strength, where there is one to set."""
+        raise TypeError(f"the strategy {self.name!r} has no mutation strength to set")
+
+    # State
+
+    @abstractmethod
+    def state(self, copy: bool = True) -> dict[str, Any]:
+        """Return the state after the last completed generation: JSON-able entries, and arrays.
+
+        Parameters
+        ----------
+        copy : bool
+            Whether the arrays are copied; without, they change with the next `tell`.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_state(
+        cls,
+        state: dict[str, Any],
+        *,
+        kernel: str = "auto",
+        threads: int | None = None,
+        device: str | None = None,
+    ) -> Self:
+        """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
+
+        Kernel, threads and device may differ from those of the run that the state was taken from;
+        on another kind of device it goes on as there but for rounding.
+        """
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n={self.dimension}, generation={self.generation}, "
+            f"evaluations={self.evaluations}, best_value={self.best_value:.6g}, "
+            f"sigma={self.sigma:.3g}, seed={self.seed})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pending = None if self._pending is None else self._pending.told()
+        return _rebuilt, (type(self), self.state(), self._asked, pending)
+
+    # What a subclass does
+
+    @property
+    @abstractmethod
+    def _asked(self) -> bool:
+        """Whether points were asked for and not told yet."""
+
+    @abstractmethod
+    def _points(self) -> Vector:
+        """Return all points of this generation, as users see them."""
+
+    @abstractmethod
+    def _some_points(self, rows: NDArray[np.intp]) -> Vector:
+        """Return some points of this generation, as users see them."""
+
+    @abstractmethod
+    def _evaluated(self) -> Handle | None:
+        """Return all points of this generation; None where they are not there."""
+
+    @abstractmethod
+    def _complete(self, values: Vector) -> None:
+        """Take in the values of all points."""
+
+    @abstractmethod
+    def _own_reasons(self) -> Iterator[StopReason]:
+        """Give the reasons to end besides target and budget, the most telling first."""
+
+    def _fetched(self, values: Any, whole: bool) -> Any:
+        """Return values that lie on a device; `whole` says that they are all of a generation."""
+        return self.kernel.fetched(values)
+
+    def _forget(self) -> None:
+        """Give up the points that were asked, and the values told of them."""
+        self._pending = None
+
+    def in_shape(self, flat: Handle) -> Vector:
+        """Return a point, entry by entry, in the shape of points, read-only."""
+        return self._readonly_view(flat)
+
+    def _readonly_view(self, flat: Handle) -> Vector:
+        """Return points as users see them: read-only, and in the shape of the manifold."""
+        shape = flat.shape
+        if self.manifold is not None:
+            shape = (*shape[:-1], *self.manifold.shape)
+        return self.kernel.readonly_view(flat, shape)
+
+    def _with_pending(self) -> tuple[float, Handle]:
+        """Return the best value and point, those of a generation still being told included."""
+        points = None if self._pending is None else self._evaluated()
+        if self._pending is not None and points is not None:
+            values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
+            best = int(values.argmin())
+            if values[best] < self._best_value:
+                return float(values[best]), self.kernel.copy(self.kernel.row(points, best))
+        return self._best_value, self._best_x
+
+
+def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending: Any) -> Optimizer:
+    """Return an optimizer as it was when it was copied or pickled, within a generation too."""
+    place = {name: state["options"].get(name) for name in ("kernel", "threads", "device")}
+    try:
+        made = kind.from_state(state, **place)
+    except (ImportError, RuntimeError, AssertionError) as error:  # torch's, about a missing device
+        if place["device"] is None:
+            raise
+        warn_user(
+            f"the optimizer lived on device={place['device']!r}, which cannot be used here "
+            f"({error}); this copy of it works in the host's memory",
+            KernelWarning,
+        )
+        made = kind.from_state(state)
+    if asked:
+        made.ask()
+    if pending is not None:
+        rows, values = pending
+        made.tell(values, rows)
+    return made
