@@ -17,7 +17,7 @@ from mmes.strategies.parts.record import checked_scalar
 Vector = NDArray[np.float64]
 
 # Values that differ by so many units of the last place of f are the same.
-_ULPS = 16
+_ULPS = 64
 # For so many generations, or as many as there are variables.
 _WINDOW = 200
 

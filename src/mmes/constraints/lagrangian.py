@@ -9,7 +9,7 @@ generation, with g and h = L at its weighted mean (the mean of the parents by th
 h' of the generation before:
 
     l_i <- l_i + w_i g_i / d,              not below 0 for an inequality
-    w_i <- w_i chi^(1/4)  where  w_i g_i^2 < k_1 |h - h'|  or  k_2 |g_i - g_i'| < |g_i'|
+    w_i <- w_i chi^(1/2)  where  w_i g_i^2 < k_1 |h - h'|  or  k_2 |g_i - g_i'| < |g_i'|
            w_i / chi      otherwise
 
 N.B. where this differs from the papers, whose constants were found for few variables (k_1 = 3 / n,
@@ -43,7 +43,7 @@ Vector = NDArray[np.float64]
 _K2 = 2.8
 _DAMPING = 5.0
 # The odds of growing to shrinking at which a penalty factor stays.
-_ODDS = 0.25
+_ODDS = 0.5
 # A constraint that is still violated when its factor has grown by this is never fulfilled.
 _HOPELESS = 1e9
 
@@ -177,7 +177,8 @@ class Lagrangian:
 
         `n` is the number of variables.
         """
-        found = {name: np.array(arrays[name], np.float64) for name in cls(n, np.empty(0, dtype=bool)).arrays()}
+        names = cls(n, np.empty(0, dtype=bool)).arrays()
+        found = {name: np.array(arrays[name], np.float64) for name in names}
         shape = found["equality"].shape
         for name, array in found.items():
             if array.shape != shape or array.ndim != 1 or not np.isfinite(array).all():

@@ -135,6 +135,8 @@ def location_of(error: BaseException) -> str:
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
 
 
-def first_part(values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+def first_part(
+    values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     """Return the values before the first that is missing."""
     return together(values if done.all() else values[: int(done.argmin())])
