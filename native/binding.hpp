@@ -42,7 +42,7 @@ void bind_short(nb::module_& m);
 // The sum, rounded once, as Python's math.fsum has it.
 double exact_sum(const std::vector<double>& terms);
 
-// What `recombine` and `step_squares` are called with, a RecombineCall, checked.
+// What `recombine` and `step_squares` are called with, a RecombineCall, checked; the population is null without one.
 RecombineArguments recombine_arguments(const nb::tuple& record);
 
 inline void require(bool holds, const char* what) {
@@ -66,6 +66,15 @@ T* data_or_null(const std::optional<Array<T, 1>>& array, std::size_t n, const ch
     if (!array) return nullptr;
     require(array->shape(0) == n, what);
     return array->data();
+}
+
+// Checks memory for the noise of some draws.
+inline KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
+    if (!kept) return {};
+    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
+                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
+            "kept noise must have one line per draw, with room for whole blocks of coordinates");
+    return {kept->data(), kept->shape(1)};
 }
 
 }  // namespace mmes

@@ -111,7 +111,7 @@ void add_steps(double* __restrict sum, const RecombineArguments& a, std::size_t 
     const double* x[parents];
     double weight[parents];
     for (int k = 0; k < parents; ++k) {
-        x[k] = a.population + static_cast<std::size_t>(a.parents[first + static_cast<std::size_t>(k)]) * a.n + begin;
+        x[k] = a.population + static_cast<std::size_t>(a.parents[first + static_cast<std::size_t>(k)]) * a.stride + begin;
         weight[k] = a.weights[first + static_cast<std::size_t>(k)];
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -142,6 +142,20 @@ void recombine(const RecombineArguments& a, std::size_t begin, std::size_t end) 
             float* __restrict row = a.archive_row + begin;
             for (std::size_t i = 0; i < count; ++i) row[i] = static_cast<float>(path[i]);
         }
+    }
+}
+
+void sample_and_recombine(const SampleArguments& sampled, const RecombineArguments& step, double* memory,
+                          std::size_t width, std::size_t begin, std::size_t end) {
+    SampleArguments some = sampled;
+    RecombineArguments of_these = step;
+    some.stride = of_these.stride = width;
+    for (; begin < end; begin += width) {
+        some.population = memory - begin;
+        of_these.population = some.population;
+        const std::size_t stop = end - begin < width ? end : begin + width;
+        sample(some, begin, stop);
+        recombine(of_these, begin, stop);
     }
 }
 
@@ -219,7 +233,7 @@ void grow(double* __restrict scale, const double* __restrict increments, double 
 
 }  // namespace
 
-const KernelTable table = {words,     uniforms,         normals, first_words, first_normals, sample,
-                           recombine, scale_increments, grow,    confine};
+const KernelTable table = {words,     uniforms,             normals,          first_words, first_normals, sample,
+                           recombine, sample_and_recombine, scale_increments, grow,        confine};
 
 }  // namespace mmes::MMES_LEVEL

@@ -60,6 +60,7 @@ struct KeptNoise {
 struct SampleArguments {
     double* population;  // (., n), written
     std::size_t n;
+    std::size_t stride;                // entries from one row of the population to the next
     std::size_t draws;                 // h: independent steps
     const std::int64_t* place;         // (draws): row of the population for mean + sigma z; negative: not wanted
     const std::int64_t* mirror_place;  // (draws): row for mean - sigma z; negative: not wanted
@@ -82,6 +83,7 @@ struct SampleArguments {
 struct RecombineArguments {
     const double* population;
     std::size_t n;
+    std::size_t stride;           // entries from one row of the population to the next
     const std::int64_t* parents;  // (mu): rows of the population, best first
     const double* weights;        // (mu)
     std::size_t mu;
@@ -112,6 +114,10 @@ struct KernelTable {
     void (*first_normals)(float* out, std::size_t used, std::size_t draws, Address at);
     void (*sample)(const SampleArguments&, std::size_t begin, std::size_t end);
     void (*recombine)(const RecombineArguments&, std::size_t begin, std::size_t end);
+    // Both in one pass: the parents, rows 0 .. mu - 1 of a population that exists for some coordinates at a time, in
+    // `memory` of so many entries per row, whole blocks.
+    void (*sample_and_recombine)(const SampleArguments&, const RecombineArguments&, double* memory, std::size_t width,
+                                 std::size_t begin, std::size_t end);
     void (*scale_increments)(const ScaleArguments&, std::size_t begin, std::size_t end);
     // scale_i <- scale_i exp(increments_i - mean), for abs(increments_i - mean) <= 1/2.
     void (*grow)(double* scale, const double* increments, double mean, std::size_t count);

@@ -30,28 +30,31 @@ Level::Level(const std::string& name) {
 RecombineArguments recombine_arguments(const nb::tuple& record) {
     using Field = RecombineCall;
     const Record<Field> call(record);
-    const auto population = call.array<const double, 2>(Field::population);
+    const auto population = call.optional_array<const double, 2>(Field::population);
     const auto parents = call.array<const std::int64_t, 1>(Field::parents);
     const auto weights = call.array<const double, 1>(Field::weights);
     const auto mean = call.array<double, 1>(Field::mean);
     const auto path = call.array<double, 1>(Field::path);
     RecombineArguments a{};
-    a.population = population.data();
-    a.n = population.shape(1);
+    a.n = a.stride = mean.shape(0);
     a.parents = parents.data();
     a.mu = parents.shape(0);
     a.weights = weights.data();
     require(weights.shape(0) == a.mu, "parents and weights differ in number");
-    for (std::size_t k = 0; k < a.mu; ++k)
-        require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population.shape(0)),
-                "a parent lies outside the population");
-    require(mean.shape(0) == a.n && path.shape(0) == a.n, "mean, path and population differ in dimension");
+    require(path.shape(0) == a.n, "path and mean differ in dimension");
+    if (population) {
+        require(population->shape(1) == a.n, "mean and population differ in dimension");
+        a.population = population->data();
+        for (std::size_t k = 0; k < a.mu; ++k)
+            require(a.parents[k] >= 0 && a.parents[k] < static_cast<std::int64_t>(population->shape(0)),
+                    "a parent lies outside the population");
+    }
     a.mean = mean.data();
     a.path = path.data();
     a.decay = call.get<double>(Field::decay);
     a.gain = call.get<double>(Field::gain);
     const auto row = call.optional_array<float, 1>(Field::archive_row);
-    a.archive_row = data_or_null(row, a.n, "archive row and population differ in dimension");
+    a.archive_row = data_or_null(row, a.n, "archive row and mean differ in dimension");
     return a;
 }
 
@@ -63,6 +66,8 @@ namespace {
 
 // Populations of more bytes than this leave the caches before they are evaluated.
 constexpr std::size_t kCached = std::size_t{16} << 20;
+// Parents that are made again take at most so many bytes at a time, so that they stay in the second-level cache.
+constexpr std::size_t kStaged = std::size_t{512} << 10;
 
 void words(const Level& level, Array<std::uint32_t, 1> out, std::uint64_t seed, std::uint32_t stream,
            std::uint32_t generation, std::uint32_t candidate) {
@@ -162,92 +167,133 @@ struct BoxArrays {
     }
 };
 
-// Checks memory for the noise of some draws.
-KeptNoise kept_noise(const std::optional<Array<float, 2>>& kept, std::size_t draws, std::size_t n) {
-    if (!kept) return {};
-    require(kept->shape(0) == draws && kept->shape(1) % kBlock == 0 && kept->shape(1) >= n &&
-                reinterpret_cast<std::uintptr_t>(kept->data()) % 64 == 0,
-            "kept noise must have one line per draw, with room for whole blocks of coordinates");
-    return {kept->data(), kept->shape(1)};
-}
+// A SampleCall, checked; its arrays live as long as this. Row k of a population is to hold candidate wanted[k], or
+// candidate k.
+struct Sampling {
+    Record<StepLaw> law;
+    Array<const double, 1> mean;
+    std::optional<Array<const float, 2>> directions, factors;
+    std::optional<Array<const std::int64_t, 2>> rows;
+    std::optional<Array<const double, 1>> scale;
+    std::optional<Array<const float, 1>> isotropic_each;
+    BoxArrays box;
+    std::vector<std::int64_t> places, own_rows;
+    std::vector<float> own_factors;
+    SampleArguments arguments{};
+
+    Sampling(const KernelTable& kernel, const Record<SampleCall>& call, std::size_t count, const std::int64_t* wanted)
+        : law(call[SampleCall::law]),
+          mean(call.array<const double, 1>(SampleCall::mean)),
+          directions(call.optional_array<const float, 2>(SampleCall::directions)),
+          factors(law.optional_array<const float, 2>(StepLaw::factors)),
+          rows(law.optional_array<const std::int64_t, 2>(StepLaw::rows)),
+          scale(law.optional_array<const double, 1>(StepLaw::scale)),
+          isotropic_each(law.optional_array<const float, 1>(StepLaw::isotropic_each)),
+          box(call[SampleCall::box], mean.shape(0)) {
+        SampleArguments& a = arguments;
+        a.n = a.stride = mean.shape(0);
+        a.draws = call.get<std::size_t>(SampleCall::draws);
+        a.mean = mean.data();
+        a.sigma = call.get<double>(SampleCall::sigma);
+        a.scale = data_or_null(scale, a.n, "scale and mean differ in dimension");
+        a.noise = {static_cast<Noise>(law.get<int>(StepLaw::noise)), call.get<std::uint64_t>(SampleCall::seed),
+                   call.get<std::uint32_t>(SampleCall::generation)};
+        a.isotropic = static_cast<float>(law.get<double>(StepLaw::isotropic));
+        a.isotropic_each = data_or_null(isotropic_each, a.draws, "isotropic_each must have one factor per draw");
+        a.scale_rows = law.get<bool>(StepLaw::scale_rows);
+        a.box = box.arguments;
+        place(count, wanted);
+        mix(kernel);
+    }
+
+  private:
+    void place(std::size_t count, const std::int64_t* wanted) {
+        const std::size_t draws = arguments.draws;
+        places.assign(2 * draws, -1);
+        for (std::size_t k = 0; k < count; ++k) {
+            const std::int64_t candidate = wanted != nullptr ? wanted[k] : static_cast<std::int64_t>(k);
+            require(candidate >= 0 && static_cast<std::size_t>(candidate) < 2 * draws,
+                    "a candidate is neither a draw nor the mirror image of one");
+            std::int64_t& place = places[static_cast<std::size_t>(candidate)];
+            require(place < 0, "a candidate is named twice");
+            place = static_cast<std::int64_t>(k);
+        }
+        arguments.place = places.data();
+        arguments.mirror_place = places.data() + draws;
+    }
+
+    void mix(const KernelTable& kernel) {
+        SampleArguments& a = arguments;
+        if (!law[StepLaw::drawn].is_none()) {
+            const Drawn drawn{Record<DrawnRows>(law[StepLaw::drawn])};
+            a.used = drawn.used;
+            own_rows.resize(a.draws * a.used);
+            own_factors.resize(a.draws * a.used);
+            drawn.draw(kernel, own_rows.data(), own_factors.data(), a.draws, a.noise.seed, a.noise.generation);
+            a.rows = own_rows.data();
+            a.factors = own_factors.data();
+        } else if (rows && factors) {
+            a.used = rows->shape(1);
+            const bool fit = rows->shape(0) == a.draws && factors->shape(0) == a.draws && factors->shape(1) == a.used;
+            require(a.used == 0 || fit, "rows and factors must have one line per draw");
+            a.rows = rows->data();
+            a.factors = factors->data();
+        }
+        if (directions) {
+            require(directions->shape(1) == a.n, "directions and mean differ in dimension");
+            a.directions = directions->data();
+        }
+        const std::int64_t limit = directions ? static_cast<std::int64_t>(directions->shape(0)) : 0;
+        for (std::size_t k = 0; k < a.used * a.draws; ++k)
+            require(a.rows[k] < limit, "a row lies outside the directions");
+    }
+};
 
 // `record` is a SampleCall; `kept` receives the isotropic parts.
 void sample(const Level& level, int threads, nb::tuple record, std::optional<Array<float, 2>> kept) {
-    const KernelTable& kernel = *level.kernels;
     const Record<SampleCall> call(record);
-    const Record<StepLaw> law(call[SampleCall::law]);
     const auto population = call.array<double, 2>(SampleCall::population);
     const auto mean = call.array<const double, 1>(SampleCall::mean);
-    const auto directions = call.optional_array<const float, 2>(SampleCall::directions);
     const auto wanted = call.optional_array<const std::int64_t, 1>(SampleCall::rows);
-    const auto rows = law.optional_array<const std::int64_t, 2>(StepLaw::rows);
-    const auto factors = law.optional_array<const float, 2>(StepLaw::factors);
-    const auto scale = law.optional_array<const double, 1>(StepLaw::scale);
-    const auto isotropic_each = law.optional_array<const float, 1>(StepLaw::isotropic_each);
-
-    SampleArguments a{};
-    const std::size_t count = population.shape(0), draws = call.get<std::size_t>(SampleCall::draws);
-    a.population = population.data();
-    a.n = population.shape(1);
-    a.draws = draws;
-    require(mean.shape(0) == a.n, "mean and population differ in dimension");
-    a.mean = mean.data();
-    a.sigma = call.get<double>(SampleCall::sigma);
-    a.scale = data_or_null(scale, a.n, "scale and population differ in dimension");
-    a.noise = {static_cast<Noise>(law.get<int>(StepLaw::noise)), call.get<std::uint64_t>(SampleCall::seed),
-               call.get<std::uint32_t>(SampleCall::generation)};
-
-    std::vector<std::int64_t> places(2 * draws, -1);
-    for (std::size_t k = 0; k < count; ++k) {
-        const std::int64_t candidate = wanted ? wanted->data()[k] : static_cast<std::int64_t>(k);
-        require(candidate >= 0 && static_cast<std::size_t>(candidate) < 2 * draws,
-                "a candidate is neither a draw nor the mirror image of one");
-        places[static_cast<std::size_t>(candidate)] = static_cast<std::int64_t>(k);
-    }
+    const std::size_t count = population.shape(0);
+    require(population.shape(1) == mean.shape(0), "mean and population differ in dimension");
     require(!wanted || wanted->shape(0) == count, "rows must name one candidate per row of the population");
-    a.place = places.data();
-    a.mirror_place = places.data() + draws;
-
-    std::vector<std::int64_t> own_rows;
-    std::vector<float> own_factors;
-    if (!law[StepLaw::drawn].is_none()) {
-        const Drawn drawn{Record<DrawnRows>(law[StepLaw::drawn])};
-        a.used = drawn.used;
-        own_rows.resize(draws * a.used);
-        own_factors.resize(draws * a.used);
-        drawn.draw(kernel, own_rows.data(), own_factors.data(), draws, a.noise.seed, a.noise.generation);
-        a.rows = own_rows.data();
-        a.factors = own_factors.data();
-    } else if (rows && factors) {
-        a.used = rows->shape(1);
-        require(a.used == 0 || (rows->shape(0) == draws && factors->shape(0) == draws && factors->shape(1) == a.used),
-                "rows and factors must have one line per draw");
-        a.rows = rows->data();
-        a.factors = factors->data();
-    }
-    if (directions) {
-        require(directions->shape(1) == a.n, "directions and population differ in dimension");
-        a.directions = directions->data();
-    }
-    const std::int64_t limit = directions ? static_cast<std::int64_t>(directions->shape(0)) : 0;
-    for (std::size_t k = 0; k < a.used * draws; ++k) require(a.rows[k] < limit, "a row lies outside the directions");
-    a.isotropic = static_cast<float>(law.get<double>(StepLaw::isotropic));
-    a.isotropic_each = data_or_null(isotropic_each, draws, "isotropic_each must have one factor per draw");
-    a.scale_rows = law.get<bool>(StepLaw::scale_rows);
-    const BoxArrays box(call[SampleCall::box], a.n);
-    a.box = box.arguments;
-    a.kept = kept_noise(kept, draws, a.n);
+    Sampling sampling(*level.kernels, call, count, wanted ? wanted->data() : nullptr);
+    SampleArguments& a = sampling.arguments;
+    a.population = population.data();
+    a.kept = kept_noise(kept, a.draws, a.n);
     a.past_caches = count * a.n * sizeof(double) > kCached;
-    const auto run = kernel.sample;
+    const auto run = level.kernels->sample;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
 void recombine(const Level& level, int threads, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
+    require(a.population != nullptr, "there is no population");
     const auto run = level.kernels->recombine;
     nb::gil_scoped_release unlocked;
     over_coordinates(a.n, threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
+}
+
+// A SampleCall and a RecombineCall, both without a population; the parents are candidates.
+void sample_and_recombine(const Level& level, int threads, nb::tuple sampled, nb::tuple step) {
+    RecombineArguments b = recombine_arguments(step);
+    const Sampling sampling(*level.kernels, Record<SampleCall>(sampled), b.mu, b.parents);
+    const SampleArguments& a = sampling.arguments;
+    require(a.mean == b.mean, "both calls must be about the same mean");
+    // The parents are the rows of a population that never exists as a whole.
+    std::vector<std::int64_t> in_order(b.mu);
+    for (std::size_t k = 0; k < b.mu; ++k) in_order[k] = static_cast<std::int64_t>(k);
+    b.parents = in_order.data();
+    const std::size_t fitting = kStaged / sizeof(double) / std::max<std::size_t>(b.mu, 1) / kBlock * kBlock;
+    const std::size_t width = std::clamp(fitting, kBlock, kTile);
+    const auto run = level.kernels->sample_and_recombine;
+    nb::gil_scoped_release unlocked;
+    over_coordinates(a.n, threads, [&](std::size_t begin, std::size_t end) {
+        const std::unique_ptr<double[]> memory(new double[b.mu * width]);
+        run(a, b, memory.get(), width, begin, end);
+    });
 }
 
 // `record` is a ScaleCall; `kept` is what `sample` kept of that generation.
@@ -307,6 +353,7 @@ NB_MODULE(_native, m) {
     m.def("drawn_rows", &drawn_rows);
     m.def("sample", &sample, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("recombine", &recombine);
+    m.def("sample_and_recombine", &sample_and_recombine);
     m.def("adapt_scale", &adapt_scale, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("confine", &confine);
     bind_reductions(m);

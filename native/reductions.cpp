@@ -8,6 +8,14 @@
 namespace mmes::MMES_LEVEL {
 namespace {
 
+// The isotropic part of a draw from `begin` on: as it was kept, or made in z.
+inline const float* isotropic_part(float* z, const KeptNoise& kept, const NoiseArguments& noise, std::size_t draw,
+                                   std::size_t begin, std::size_t count) {
+    if (kept.data != nullptr) return kept.row(draw) + begin;
+    fill_noise(z, begin, count, noise.noise, isotropic_address(noise, draw));
+    return z;
+}
+
 void noise_sum(const NoiseSumArguments& a, std::size_t begin, std::size_t end) {
     alignas(64) float z[kTile];
     for (; begin < end; begin += kTile) {
@@ -17,9 +25,68 @@ void noise_sum(const NoiseSumArguments& a, std::size_t begin, std::size_t end) {
         for (std::size_t draw = 0; draw < a.draws; ++draw) {
             const double weight = a.weights[draw];
             if (weight == 0.0) continue;
-            fill_noise(z, begin, count, a.noise.noise, isotropic_address(a.noise, draw));
-            for (std::size_t i = 0; i < count; ++i) sum[i] = fused(weight, static_cast<double>(z[i]), sum[i]);
+            const float* own = isotropic_part(z, a.kept, a.noise, draw, begin, count);
+            for (std::size_t i = 0; i < count; ++i) sum[i] = fused(weight, static_cast<double>(own[i]), sum[i]);
         }
+    }
+}
+
+// As much of a part as fits into the step that was evaluated; all of it for a point inside the box.
+inline double part_within(double part, double x, double lower, double upper, double evaluated) {
+    const double forward = evaluated > 0.0 ? evaluated : 0.0, backward = evaluated < 0.0 ? evaluated : 0.0;
+    const double fitting = part > 0.0 ? (part < forward ? part : forward) : (part > backward ? part : backward);
+    return x > lower && x < upper ? part : fitting;
+}
+
+void add_parts_within(double* together, const NoiseWithinArguments& a, const float* z, double sign, std::size_t candidate,
+                      std::size_t begin, std::size_t count) {
+    const double* __restrict x = a.population + candidate * a.n + begin;
+    const double weight = a.weights[candidate];
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t at = begin + i;
+        const double size = a.scale == nullptr ? a.size : a.size * a.scale[at];
+        const double part = sign * static_cast<double>(z[i]);
+        const double within = part_within(part, x[i], a.lower[at], a.upper[at], (x[i] - a.mean[at]) / size);
+        together[i] = fused(weight, within, together[i]);
+    }
+}
+
+// Eight sums side by side, so that the order of adding is the same on every processor.
+double sum_of_tile(const double* terms) {
+    double lane[8] = {};
+    for (std::size_t i = 0; i < kTile; i += 8)
+        for (std::size_t k = 0; k < 8; ++k) lane[k] += terms[i + k];
+    for (std::size_t half = 4; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
+    return lane[0];
+}
+
+void noise_within(const NoiseWithinArguments& a, double* squares, std::size_t begin, std::size_t end) {
+    alignas(64) float z[kTile];
+    alignas(64) double together[kTile], left[kTile], drawn[kTile];
+    for (; begin < end; begin += kTile) {
+        const std::size_t count = end - begin < kTile ? end - begin : kTile;
+        double* __restrict sum = a.sum + begin;
+        for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
+        for (std::size_t i = 0; i < kTile; ++i) left[i] = drawn[i] = 0.0;
+        for (std::size_t draw = 0; draw < a.draws; ++draw) {
+            const std::size_t image = a.draws + draw;
+            const bool own = a.weights[draw] != 0.0, mirrored = image < a.count && a.weights[image] != 0.0;
+            if (!own && !mirrored) continue;
+            const float* part = isotropic_part(z, a.kept, a.noise, draw, begin, count);
+            for (std::size_t i = 0; i < count; ++i) together[i] = 0.0;
+            if (own) add_parts_within(together, a, part, 1.0, draw, begin, count);
+            if (mirrored) add_parts_within(together, a, part, -1.0, image, begin, count);
+            const double weight = a.weights[draw] - (image < a.count ? a.weights[image] : 0.0);
+            for (std::size_t i = 0; i < count; ++i) {
+                const double free = weight * static_cast<double>(part[i]);
+                sum[i] += together[i];
+                left[i] = fused(together[i], together[i], left[i]);
+                drawn[i] = fused(free, free, drawn[i]);
+            }
+        }
+        squares[0] += sum_of_tile(left);
+        squares[1] += sum_of_tile(drawn);
     }
 }
 
@@ -31,7 +98,7 @@ void step_squares(const RecombineArguments& a, double* total, std::size_t begin,
         const double factor = a.gain;
         for (std::size_t i = 0; i < count; ++i) sum[i] = 0.0;
         for (std::size_t k = 0; k < a.mu; ++k) {
-            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.n + begin;
+            const double* __restrict x = a.population + static_cast<std::size_t>(a.parents[k]) * a.stride + begin;
             const double weight = a.weights[k];
             for (std::size_t i = 0; i < count; ++i) {
                 const double step = factor * (x[i] - mean[i]);
@@ -173,6 +240,6 @@ void deflate(float* vectors, std::size_t m, std::size_t n, double decay, double 
 
 }  // namespace
 
-const ReductionTable reductions = {noise_sum, step_squares, dot, project, gram, accumulate, combine, deflate};
+const ReductionTable reductions = {noise_sum, noise_within, step_squares, dot, project, gram, accumulate, combine, deflate};
 
 }  // namespace mmes::MMES_LEVEL

@@ -13,6 +13,23 @@ struct NoiseSumArguments {
     const double* weights;  // (draws)
     std::size_t draws;
     NoiseArguments noise;
+    KeptNoise kept;  // if nothing is kept, the noise is made again
+};
+
+struct NoiseWithinArguments {
+    double* sum;               // (n), written
+    const double* population;  // (count, n): candidates as they were clipped
+    std::size_t n;
+    const double* weights;  // (count)
+    std::size_t count;
+    std::size_t draws;    // candidate draws + i is the mirror image of draw i
+    const double* mean;   // (n)
+    const double* scale;  // (n) or null: ones
+    double size;          // standard deviation of an isotropic part where the scale is 1
+    const double* lower;  // (n)
+    const double* upper;  // (n)
+    NoiseArguments noise;
+    KeptNoise kept;
 };
 
 struct ProjectArguments {
@@ -36,6 +53,9 @@ struct CombineArguments {
 
 struct ReductionTable {
     void (*noise_sum)(const NoiseSumArguments&, std::size_t begin, std::size_t end);
+    // The same of the isotropic parts as clipping left them; adds their squares, per draw, to squares[0], and those of the
+    // parts as they were drawn to squares[1].
+    void (*noise_within)(const NoiseWithinArguments&, double* squares, std::size_t begin, std::size_t end);
     // sum <- sum_k weights_k (gain (x_k - mean))^2, entry by entry.
     void (*step_squares)(const RecombineArguments&, double* sum, std::size_t begin, std::size_t end);
     double (*dot)(const double* a, const double* b, std::size_t count);

@@ -1,5 +1,5 @@
 // The extension module's scalar products and weighted sums: checks the arrays, splits coordinates among threads.
-#include "binding.hpp"
+#include "records.hpp"
 
 using namespace mmes;
 
@@ -31,16 +31,56 @@ void sum_over_coordinates(std::size_t n, int threads, double* sums, std::size_t 
 }
 
 void noise_sum(const Level& level, int threads, Array<double, 1> sum, Array<const double, 1> weights, int noise,
-               std::uint64_t seed, std::uint32_t generation) {
-    const NoiseSumArguments a{
-        sum.data(), weights.data(), weights.shape(0), {static_cast<Noise>(noise), seed, generation}};
+               std::uint64_t seed, std::uint32_t generation, std::optional<Array<float, 2>> kept) {
+    const NoiseSumArguments a{sum.data(), weights.data(), weights.shape(0),
+                              {static_cast<Noise>(noise), seed, generation},
+                              kept_noise(kept, weights.shape(0), sum.shape(0))};
     const auto run = level.reductions->noise_sum;
     nb::gil_scoped_release unlocked;
     over_coordinates(sum.shape(0), threads, [&a, run](std::size_t begin, std::size_t end) { run(a, begin, end); });
 }
 
+// `record` is a NoiseWithin; `kept` is what `sample` kept of that generation.
+double noise_within(const Level& level, int threads, Array<double, 1> sum, nb::tuple record,
+                    std::optional<Array<float, 2>> kept) {
+    const Record<NoiseWithin> call(record);
+    const auto population = call.array<const double, 2>(NoiseWithin::population);
+    const auto weights = call.array<const double, 1>(NoiseWithin::weights);
+    const auto mean = call.array<const double, 1>(NoiseWithin::mean);
+    const auto scale = call.optional_array<const double, 1>(NoiseWithin::scale);
+    const auto lower = nb::cast<Array<const double, 1>>(call[NoiseWithin::box].attr("lower"), false);
+    const auto upper = nb::cast<Array<const double, 1>>(call[NoiseWithin::box].attr("upper"), false);
+    const std::size_t n = sum.shape(0), count = population.shape(0), draws = call.get<std::size_t>(NoiseWithin::draws);
+    require(population.shape(1) == n && mean.shape(0) == n && lower.shape(0) == n && upper.shape(0) == n,
+            "vectors and population differ in dimension");
+    require(weights.shape(0) == count && draws <= count && count <= 2 * draws,
+            "there must be one weight per candidate, which is a draw or the mirror image of one");
+    const NoiseWithinArguments a{sum.data(),
+                                 population.data(),
+                                 n,
+                                 weights.data(),
+                                 count,
+                                 draws,
+                                 mean.data(),
+                                 data_or_null(scale, n, "scale and population differ in dimension"),
+                                 call.get<double>(NoiseWithin::size),
+                                 lower.data(),
+                                 upper.data(),
+                                 {static_cast<Noise>(call.get<int>(NoiseWithin::noise)),
+                                  call.get<std::uint64_t>(NoiseWithin::seed),
+                                  call.get<std::uint32_t>(NoiseWithin::generation)},
+                                 kept_noise(kept, draws, n)};
+    const auto run = level.reductions->noise_within;
+    double squares[2];
+    nb::gil_scoped_release unlocked;
+    sum_over_coordinates(n, threads, squares, 2,
+                         [&a, run](double* part, std::size_t begin, std::size_t end) { run(a, part, begin, end); });
+    return squares[1] > 0.0 ? squares[0] / squares[1] : 0.0;
+}
+
 void step_squares(const Level& level, int threads, Array<double, 1> sum, nb::tuple call) {
     const RecombineArguments a = recombine_arguments(call);
+    require(a.population != nullptr, "there is no population");
     require(sum.shape(0) == a.n, "sum and population differ in dimension");
     double* total = sum.data();
     const auto run = level.reductions->step_squares;
@@ -120,7 +160,9 @@ void deflate(const Level& level, Array<float, 2> vectors, double decay, double g
 }  // namespace
 
 void mmes::bind_reductions(nb::module_& m) {
-    m.def("noise_sum", &noise_sum);
+    m.def("noise_sum", &noise_sum, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg().none());
+    m.def("noise_within", &noise_within, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("step_squares", &step_squares);
     m.def("dot", &dot);
     m.def("project", &project);

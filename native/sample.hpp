@@ -141,7 +141,7 @@ struct Draw {
         isotropic = a.isotropic_each != nullptr ? a.isotropic_each[draw] : a.isotropic;
         rows = a.rows + draw * a.used;
         factors = a.factors + draw * a.used;
-        const auto row = [this](std::int64_t place) { return a.population + static_cast<std::size_t>(place) * a.n; };
+        const auto row = [this](std::int64_t place) { return a.population + static_cast<std::size_t>(place) * a.stride; };
         const bool itself = a.place[draw] >= 0, image = a.mirror_place[draw] >= 0;
         x = row(itself ? a.place[draw] : a.mirror_place[draw]);
         mirror = itself && image ? row(a.mirror_place[draw]) : nullptr;
@@ -258,7 +258,7 @@ static inline void sample(const SampleArguments& a, std::size_t begin, std::size
             std::size_t next = draw + 1, tile = begin;
             while (next < a.draws && !Draw::wanted(a, next)) ++next;
             if (next == a.draws) next = 0, tile = begin + kTile;
-            const bool whole = tile + kTile <= end;
+            const bool whole = tile + count <= end;
             sample_draw(Draw(a, draw), a.n >= kFetchedFrom && whole ? Ahead(a, next, tile) : Ahead(), begin, count);
         }
     }

@@ -2,9 +2,10 @@
 
     python tools/attack.py [--seconds 600] [--seed 1] [--only kills,signals,...]
 
-Kills and signals at random moments, hostile checkpoints, objectives, files and numbers. It is a
-program of its own, since it takes as long as it is given and finds what nobody thought of; what it
-finds becomes a test. The exit status is 1 if anything failed.
+Kills and signals at random moments, hostile checkpoints, objectives, files and numbers, and random
+pairs and triples of features against the laws of `mmes.testing.laws`. It is a program of its own,
+since it takes as long as it is given and finds what nobody thought of; what it finds becomes a
+test. The exit status is 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from attacks import files, objectives, processes
+from attacks import features, files, objectives, processes
 from attacks.sandbox import children_of, left_alive
 from attacks.tally import Tally
 
 ATTACKS: dict[str, tuple[Callable[[Tally, random.Random], None], float]] = {
     "kills": (processes.kills, 0.17),
-    "signals": (processes.signals, 0.42),
+    "signals": (processes.signals, 0.32),
+    "features": (features.features, 0.10),
     "checkpoints": (files.checkpoints, 0.27),
     "files": (files.names, 0.04),
     "objectives": (objectives.objectives, 0.06),

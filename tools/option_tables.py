@@ -32,7 +32,7 @@ def table(options: Iterable[Option]) -> str:
     """Return a Markdown table of options."""
     lines = [line(TITLES), line(["---"] * len(TITLES))]
     for option in options:
-        default = option.default_text or repr(option.default)
+        default = option.default_text or repr(option.shown_default)
         lines.append(
             line((f"`{option.name}`", option.symbol, default, option.allowed, option.text))
         )

@@ -31,7 +31,8 @@ ADVICE = {
     StopReason.CONVERGED_F: "Use it. Too early? Values far from 0 hide small differences: "
     "subtract a constant. Too late? Give `ftol`.",
     StopReason.FLAT: "Raise `sigma0`, start elsewhere, or look whether f depends on x at all.",
-    StopReason.STAGNATED: "Look at `history`. Add `restarts=`, or a larger `population_size`.",
+    StopReason.STAGNATED: "Look at `history` and `r.failed`: above 30 % of failures nothing counts "
+    "as converged. Add `restarts=`, or a larger `population_size`.",
     StopReason.NOISY: "Allow more evaluations, or average several in f: "
     "[noisy objectives](noise.md).",
     StopReason.SIGMA_TOO_SMALL: "You gave `sigma_min`, or steps have no size any more in float64.",

@@ -90,6 +90,10 @@ class ReplicaWarning(MMESWarning):
     """A replica differs from the head in what may matter, was rebuilt, or was not taken."""
 
 
+class LostWorkerWarning(MMESWarning):
+    """A worker process, a replica or an executor was lost; what it evaluated is repeated."""
+
+
 class CheckpointWarning(MMESWarning):
     """A checkpoint could not be written, or an older one was taken."""
 
@@ -105,6 +109,11 @@ def warn_user(message: str, category: type[MMESWarning]) -> None:
         while sys._getframe(level - 1).f_globals.get("__name__", "").split(".")[0] == "mmes":
             level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def in_number(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 candidate, 2 candidates."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def in_words(error: BaseException) -> str:

@@ -11,8 +11,11 @@ import pytest
 
 import mmes
 from mmes.base.loading import load_objective
+from mmes.evaluate.workers.pickling import pickled_classes
 from mmes.lab.experiments.objectives import resolve
+from mmes.replicas import Local
 from mmes.strategies import MMES, get_strategy
+from mmes.testing.hostile import sphere
 
 NEIGHBOUR = """
 def weight():
@@ -141,3 +144,25 @@ def test_a_checkpoint_cannot_name_code_to_run(model, tmp_path, monkeypatch) -> N
     with pytest.raises(mmes.CheckpointCorrupt, match=r"there is no strategy 'trap.py:Mine'"):
         mmes.Run.from_state(state, lambda x: float(x @ x))
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("by", ["file", "module"])
+def test_a_strategy_leaves_the_path_as_it_was(model, monkeypatch, by) -> None:
+    """Failed before: the working folder stayed in sys.path for good."""
+    monkeypatch.chdir(model.parent)
+    before = list(sys.path)
+    where = model if by == "file" else model.stem
+    assert get_strategy(f"{where}:Mine").name == "mine"
+    with pytest.raises(ValueError, match="there is no class 'None_'"):
+        get_strategy(f"{where}:None_")
+    assert sys.path == before
+
+
+def test_replicas_get_a_strategy_whose_folder_they_do_not_know(model) -> None:
+    options = {"seed": 1, "max_evaluations": 60, "strategy": f"{model}:Mine"}
+    a, b = (mmes.minimize(sphere, np.ones(4), 0.5, workers=w, **options) for w in (None, Local(1)))
+    np.testing.assert_array_equal(a.x, b.x)
+
+
+def test_strategies_of_ours_travel_by_their_name() -> None:
+    assert len(pickled_classes(MMES)) < 200

@@ -64,7 +64,7 @@ def test_limits_themselves_are_accepted(option: Option) -> None:
 def test_unknown_option_suggests_the_nearest() -> None:
     with pytest.raises(TypeError, match="'max_evaluation'; did you mean 'max_evaluations'"):
         mmes.minimize(sphere, X0, 1.0, max_evaluation=10)
-    with pytest.raises(TypeError, match=r"it knows .*population_size"):
+    with pytest.raises(TypeError, match=r"mmes\.options\(\) shows all that there are"):
         mmes.MMES(X0, 1.0, qqqqqqq=1)
 
 
@@ -81,3 +81,31 @@ def test_defaults_are_filled_in() -> None:
     assert chosen["mixing"] == 7
     assert chosen["mirrored"] is True
     assert chosen["archive_size"] is None
+
+
+def test_hints_for_those_who_come_from_other_libraries() -> None:
+    """Failed before: options= "did you mean 'population_size'?", method= a list of 45 names."""
+    for given, hint in (
+        ({"options": {"maxiter": 4}}, "give each option as an argument of its own"),
+        ({"method": "mmes"}, "it is called strategy here"),
+        ({"qqqq": 1}, r"mmes\.options\(\) shows all"),
+    ):
+        with pytest.raises(TypeError, match=hint):
+            mmes.minimize(lambda x: 0.0, np.ones(3), 1.0, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "internal"), [("noise", "no"), ("scaling", "fixed"), ("mirroring", "fixed")]
+)
+def test_off_is_the_same_word_everywhere(name: str, internal: str) -> None:
+    """Failed before: 'no' here and 'fixed' there; these are still taken."""
+    option = next(option for option in mmes.options("adaptive") if option.name == name)
+    assert "'off'" in option.allowed
+    assert f"'{internal}'" not in option.allowed
+    assert option.check("off") == option.check(internal) == internal
+
+
+def test_a_forgotten_vectorized_is_guessed() -> None:
+    """Failed before: a bare AxisError."""
+    with pytest.raises(mmes.EvaluationError, match="give vectorized=True"):
+        mmes.minimize(lambda points: (points**2).sum(axis=1), np.ones(3), 1.0)

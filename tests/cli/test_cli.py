@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -171,7 +172,7 @@ def test_help_for_everyone(capsys):
 
 def test_every_option_of_the_tables_is_a_flag(capsys):
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     text = capsys.readouterr().out
     for option in RUN_OPTIONS + mmes.MMES.option_table():
         assert f"--{option.name.replace('_', '-')}" in text
@@ -390,3 +391,51 @@ def test_a_checkpoint_with_wrong_entries_is_one_line(command, change):
     assert err.startswith("mmes: ")
     assert err.count("\n") == 1
     assert "\x1b" not in err
+
+
+def test_the_number_of_variables_is_called_the_same_everywhere(capsys):
+    """Failed before: --dim, --dimension and --dimensions."""
+    names = ["run", "doctor", "reproduce", *(["coco"] if find_spec("cocoex") else [])]
+    for name in names:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        text = capsys.readouterr().out
+        assert re.search(r"^ +--dim ", text, re.MULTILINE), name
+        assert "--dimension" not in text
+
+
+def test_help_shows_the_common_flags_and_help_all_the_rest(capsys):
+    """Failed before: 47 options for the default strategy."""
+    shown = {}
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            main(["run", flag])
+        shown[flag] = set(re.findall(r"^ +(--[a-z0-9-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert shown["--help"] < shown["--help-all"]
+    hidden = shown["--help-all"] - shown["--help"]
+    assert {"--c-a", "--mixing", "--archive-size", "--chunk-size", "--kernel"} <= hidden
+    common = {"--target", "--max-evaluations", "--seed", "--workers", "--population-size"}
+    assert common <= shown["--help"]
+    assert len(shown["--help"]) <= 42
+    assert main(["run", "sphere", "--dim", "200", "--mixing", "2", "--max-evaluations", "40"]) == 0
+
+
+def test_help_of_resume_promises_no_default_of_a_new_run(capsys):
+    """Failed before: it showed the defaults of a new run, and had no --threads or --device."""
+    with pytest.raises(SystemExit):
+        main(["resume", "--help-all"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: as it was)" in text
+    assert "unlimited)" not in text
+    assert "--resume" not in text
+    for flag in ("--threads", "--kernel", "--device"):
+        assert flag in text
+
+
+def test_a_resumed_run_may_change_threads_and_kernel(command, folder):
+    given = ("run", "model.py:loss", "--x0", "1,2,3", "--sigma0", 1, "--quiet", "--seed", 1)
+    assert command(*given, "--max-evaluations", 40, "--checkpoint", "run.mmes")[0] == 0
+    words = ("--kernel", "reference", "--threads", 1, "--max-evaluations", 80, "--out", "o")
+    status, _, err = command("resume", "run.mmes", "model.py:loss", *words)
+    assert status == 0, err
+    assert json.loads((folder / "o" / "result.json").read_text())["kernel"] == "reference"

@@ -61,6 +61,20 @@ def test_a_missing_extra_is_named_before_the_first_run(
     assert not (plan.parent / "out").exists()
 
 
+def test_without_a_target_no_verdict_is_passed(plan, tmp_path, capsys, monkeypatch):
+    """Failed before: a hidden target of 1e-8 made it "fail (0/2)"."""
+    monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
+    plan.write_text(PLAN.replace("target = 1e-4\n", "").replace("2000", "200"))
+    out = tmp_path / "out"
+    assert main(["bench", str(plan), "--out", str(out), "--workers", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "Best values" in text
+    assert "fail" not in text
+    assert "to the target" not in text
+    assert "target reached" not in (out / "report.html").read_text()
+    assert {row["target"] for row in Store(out / "runs").rows()} == {None}
+
+
 def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2"]) == 0

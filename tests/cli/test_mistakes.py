@@ -6,6 +6,7 @@ import pytest
 def broken_files(folder):
     (folder / "broken.py").write_text("import no_such_module_anywhere\n")
     (folder / "json_like.py").write_text("raise RuntimeError('at import')\n")
+    (folder / "leaves.py").write_text("raise SystemExit(0)\n")
     (folder / "json.py").write_text("def f(x):\n    return 1.0\n")
     (folder / "words.txt").write_text("one two\n")
     (folder / "not.mmes").write_text("nothing\n")
@@ -21,7 +22,8 @@ MISTAKES = [
     ("run sphere --max-evaluations 0", 2, "--max-evaluations: must be an integer >= 1, not '0'"),
     ("run sphere --sampling often", 2, "must be 'mixture' or 'exact', not 'often'"),
     ("run sphere --dim 0", 2, "at least 1, not 0"),
-    ("run sphere --dim 1e13", 2, "sphere does not fit into memory: Unable to allocate"),
+    ("run sphere --dim 1e13", 2, "sphere with 10,000,000,000,000 variables needs about 291 TiB; "),
+    ("run rotated_cigar --dim 1e9", 2, "needs about 2.183e+07 TiB, for a rotation matrix of n x n"),
     ("run sphere --dim a", 2, "must be an integer"),
     ("run sphere --sigma0 -1", 2, "sigma0 must be a finite number > 0"),
     ("run sphere --workers 0", 2, "workers must be a number of processes >= 1"),
@@ -38,6 +40,7 @@ MISTAKES = [
     ("run sphere --dim 4 --bounds 5,-5", 2, "a lower bound must not exceed"),
     ("run sphere --evaluation-timeout 3", 2, "needs workers"),
     ("run sphere --problem-option alpha", 2, "must be NAME=VALUE"),
+    ("run sphere --dim 5 --problem-option dimension=7", 2, "give the number of variables by --dim"),
     ("run sphere --problem-option beta=3", 2, "no option 'beta'"),
     ("run sphere --out model.py", 2, "--out: the folder model.py cannot be made"),
     ("run sphere --checkpoint no/run.mmes", 2, "no, does not exist"),
@@ -48,6 +51,7 @@ MISTAKES = [
     ("run model.py:value --dim 2", 2, "is not a function"),
     ("run broken.py:f", 2, "broken cannot be imported: No module named 'no_such_module"),
     ("run json_like.py:f", 2, "RuntimeError: at import"),
+    ("run leaves.py:f", 2, "leaves cannot be imported: SystemExit: 0"),
     ("run json.py:f", 2, "also the name of another module"),
     ("run no.such:f", 2, "there is no module 'no.such'"),
     ("run model.py:loss", 2, "how many variables"),

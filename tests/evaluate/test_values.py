@@ -8,6 +8,7 @@ import fractions
 import numpy as np
 import pytest
 
+import mmes
 from mmes.evaluate.values import as_value, as_values
 
 GOOD = [
@@ -56,6 +57,25 @@ def test_nan_is_a_value() -> None:
     assert np.isnan(as_value(np.nan))
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [np.ma.masked, np.ma.array(-9.0, mask=True), np.ma.array([-9], mask=[True])],
+    ids=["constant", "scalar", "integer"],
+)
+def test_a_masked_value_is_nan(answer) -> None:
+    """Failed before: it was 0.0, or the number that the mask hides."""
+    assert np.isnan(as_value(answer))
+    assert np.isnan(as_values([answer, 1.0], 2)[0])
+    assert as_value(np.ma.array([2.0])) == 2.0
+
+
+def test_masked_values_of_a_batch_are_nan() -> None:
+    found = as_values(np.ma.array([1, -9, 3], mask=[False, True, False]), 3)
+    np.testing.assert_array_equal(found, [1.0, np.nan, 3.0])
+    with pytest.raises(TypeError, match="bool"):
+        as_value(np.ma.array([True], mask=[True]))
+
+
 @pytest.mark.parametrize(("answer", "error", "named"), BAD, ids=lambda x: repr(x)[:30])
 def test_anything_else_is_named_and_refused(answer, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
@@ -100,6 +120,29 @@ def test_batches_are_taken(answer) -> None:
 def test_bad_batches_are_named_and_refused(answer, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
         as_values(answer, 3)
+
+
+class Trouble:
+    def __float__(self) -> float:
+        raise RuntimeError("the file is gone")
+
+
+class TroubleOfArrays:
+    def __array__(self, *arguments, **options) -> None:
+        raise OSError("the file is gone")
+
+
+@pytest.mark.parametrize("answer", [Trouble(), TroubleOfArrays()])
+def test_what_raises_when_it_is_converted_is_refused(answer) -> None:
+    """Failed before: the error came through as it was, without `.result`."""
+    words = f"a {type(answer).__name__}, raised .*Error when it was converted: the file is gone"
+    with pytest.raises(TypeError, match=words):
+        as_value(answer)
+    with pytest.raises(TypeError, match="when it was converted: the file is gone"):
+        as_values([1.0, answer], 2)
+    with pytest.raises(TypeError, match=words) as caught:
+        mmes.minimize(lambda x: answer if x[0] != 1 else 1.0, np.ones(3), 1.0, seed=1)
+    assert caught.value.result.nfev == 1
 
 
 def test_what_cannot_be_shown_is_refused_all_the_same() -> None:

@@ -26,7 +26,7 @@ class HugeNoise:
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "mos"])
-def test_values_near_the_largest_float_give_no_warning(strategy):
+def test_row41_values_near_the_largest_float_give_no_warning(strategy):
     """Failed before: RuntimeWarning: overflow, an error where warnings are errors."""
     options = {"strategy": strategy, "seed": 1, "bounds": BOX, "max_evaluations": 4000}
     if strategy != "mos":
@@ -39,7 +39,7 @@ def test_values_near_the_largest_float_give_no_warning(strategy):
         mmes.minimize(HugeNoise(), np.zeros(4), 1.0, **options)
 
 
-def test_arithmetic_on_huge_values():
+def test_row41_arithmetic_on_huge_values():
     """Failed before: inf, with RuntimeWarnings."""
     assert median(np.array([1.7e308, 1.6e308])) == pytest.approx(1.65e308)
     assert median(np.array([3.0, 1.0, 2.0])) == 2.0
@@ -60,7 +60,7 @@ def test_arithmetic_on_huge_values():
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "mos"])
-def test_minus_infinity_reaches_no_target(strategy):
+def test_row41_minus_infinity_reaches_no_target(strategy):
     """Failed before: TARGET_REACHED, success."""
 
     def f(x, bottomless):

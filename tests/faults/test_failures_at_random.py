@@ -35,7 +35,7 @@ def minimized(objective, strategy, **options):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_failures_at_random_cost_little(strategy):
+def test_row36_failures_at_random_cost_little(strategy):
     """Failed before: CONVERGED_F after 200 generations, success, far from the optimum.
 
     The whole table is that of benchmarks/failures.py.
@@ -50,7 +50,7 @@ def test_failures_at_random_cost_little(strategy):
 
 @pytest.mark.parametrize("failure", [np.nan, np.inf])
 @pytest.mark.parametrize("strategy", ["mmes", "sep-cma", "lm-ma"])
-def test_success_is_true_whatever_share_fails(strategy, failure):
+def test_row36_success_is_true_whatever_share_fails(strategy, failure):
     """Failed before: "mmes" with 80 % NaN ended as CONVERGED_X, success, with 18 of 20."""
     for share in (0.05, 0.2, 0.4, 0.8):
         result = minimized(Fails(share, failure), strategy, max_evaluations=20_000)
@@ -59,7 +59,7 @@ def test_success_is_true_whatever_share_fails(strategy, failure):
 
 
 @pytest.mark.parametrize("failure", [np.nan, np.inf])
-def test_equal_values_beside_failures_are_flat(failure):
+def test_row36_equal_values_beside_failures_are_flat(failure):
     """Failed before: CONVERGED_F, success."""
 
     def half(x):
@@ -70,7 +70,7 @@ def test_equal_values_beside_failures_are_flat(failure):
     assert not result.success
 
 
-def test_a_generation_that_failed_says_nothing_about_standing_still():
+def test_row36_a_generation_that_failed_says_nothing_about_standing_still():
     rule = ValueHistory(window=5)
     for generation, value in enumerate([3.0, 2.0, np.inf, 1.0, np.inf, np.inf, np.inf]):
         rule.observe(generation, 1.0, value, value)
@@ -78,7 +78,7 @@ def test_a_generation_that_failed_says_nothing_about_standing_still():
     assert not rule.flat
 
 
-def test_values_are_compared_at_the_same_share_of_those_that_did_not_fail():
+def test_row36_values_are_compared_at_the_same_share_of_those_that_did_not_fail():
     values = np.array([np.inf, 6.0, 1.0, 5.0, np.inf, 2.0, 4.0, 3.0])
     ranking = rank(values)
     assert evenly(values, ranking, 2)[ranking].tolist() == [1, 2, 2, 3, 4, 5, 5, 6]
@@ -90,7 +90,7 @@ def test_values_are_compared_at_the_same_share_of_those_that_did_not_fail():
 
 
 @pytest.mark.parametrize("strategy", ["mmes", "sda-es", "rm-es"])
-def test_a_start_value_that_failed_is_compared_with_nothing(strategy):
+def test_row36_a_start_value_that_failed_is_compared_with_nothing(strategy):
     """Failed before: every candidate was counted as better than a start point that failed."""
     es = STRATEGIES[strategy](np.ones(8), 0.5, seed=1)
     values = np.einsum("ij,ij->i", es.ask(), es.ask())
@@ -99,7 +99,7 @@ def test_a_start_value_that_failed_is_compared_with_nothing(strategy):
     assert es.sigma == 0.5
 
 
-def test_one_failure_is_warned_of_once():
+def test_row36_one_failure_is_warned_of_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         minimized(Fails(0.1), "mmes", max_evaluations=500)

@@ -351,7 +351,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("path", NUMBERS, ids="/".join)
 @pytest.mark.parametrize("wrong", [-5000, -1.5, np.nan, "words", None, True])
-def test_every_number_of_a_state_is_checked(saved, path, wrong):
+def test_row14_every_number_of_a_state_is_checked(saved, path, wrong):
     """Failed before: noise.evaluations = -5000 gave 5,107 calls at a budget of 300."""
     state, arrays = checkpoint.read(saved)
     rewrite(saved, _set(state, path, wrong), {n: np.array(a) for n, a in arrays.items()})
@@ -361,7 +361,7 @@ def test_every_number_of_a_state_is_checked(saved, path, wrong):
 
 @pytest.mark.parametrize("wrong", [np.nan, "1.0", [1], True])
 @pytest.mark.parametrize("path", [("best_value",), ("search", "best_value"), ("noise", "lowest")])
-def test_every_value_of_a_state_is_checked(tmp_path, path, wrong):
+def test_row14_every_value_of_a_state_is_checked(tmp_path, path, wrong):
     """Failed before: a best value that is NaN was taken."""
     file = tmp_path / "run.mmes"
     options = {"seed": 5, "strategy": "sep-cma", "checkpoint": file, "max_evaluations": 60}
@@ -385,7 +385,7 @@ def test_every_value_of_a_state_is_checked(tmp_path, path, wrong):
         ("history", -1.0),
     ],
 )
-def test_every_array_of_numbers_beside_the_search_is_checked(saved, name, wrong):
+def test_row14_every_array_of_numbers_beside_the_search_is_checked(saved, name, wrong):
     """Failed before: 1e300 was taken for a mutation strength to go back to."""
     state, arrays = checkpoint.read(saved)
     arrays = {n: np.array(a) for n, a in arrays.items()}
@@ -395,9 +395,28 @@ def test_every_array_of_numbers_beside_the_search_is_checked(saved, name, wrong)
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
 
 
-def test_counts_that_do_not_add_up_are_refused(saved):
+def test_row14_counts_that_do_not_add_up_are_refused(saved):
     state, arrays = checkpoint.read(saved)
     state["spent"]["evaluations"] += 10
     rewrite(saved, state, {n: np.array(a) for n, a in arrays.items()})
     with pytest.raises(mmes.CheckpointCorrupt, match="add up to"):
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -1.0, np.inf])
+@pytest.mark.parametrize("name", ["collapse_notes", "collapse_verdict", "collapse_medians"])
+def test_row14_what_is_known_of_a_collapse_is_checked(tmp_path, name, wrong):
+    """Failed before: a negative mutation strength was taken, to go back to later."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "strategy": "adaptive", "checkpoint": path, "max_evaluations": 900}
+    mmes.minimize(hostile.sphere, *START, **options)
+    state, arrays = checkpoint.read(path)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    changed = arrays[f"search/{name}"]
+    assert changed.size
+    changed.reshape(-1)[min(1, changed.size - 1) if name == "collapse_notes" else 0] = wrong
+    rewrite(path, state, arrays)
+    if wrong == -1.0 and name == "collapse_medians":
+        return  # a value of an objective may be that
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(path, hostile.sphere, max_evaluations=1000)

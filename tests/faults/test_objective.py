@@ -279,3 +279,21 @@ def test_row29_processes_do_not_start_by_fork():
     from mmes.evaluate.workers.children import start_context
 
     assert start_context().get_start_method() in ("forkserver", "spawn")
+
+
+class Stubborn(KeyboardInterrupt):
+    """An interruption of the user's own that can be given nothing."""
+
+    @property
+    def result(self):
+        return None
+
+
+def test_an_interruption_that_refuses_the_result_comes_through():
+    """Failed before: AttributeError came instead, and the checkpoint's note was lost."""
+
+    def objective(x):
+        raise Stubborn
+
+    with pytest.raises(Stubborn):
+        mmes.minimize(objective, np.ones(3), 1.0, seed=1)

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 import mmes
-from mmes.run.interrupts import Interrupts
+from mmes.base.interrupts import Interrupts
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)

@@ -1,6 +1,7 @@
 """Promises about workers that die, hang or cannot be reached: rows 7, 16, 17 and 26."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,11 +18,16 @@ import psutil
 import pytest
 
 import mmes
+from mmes.errors import LostWorkerWarning
 from mmes.evaluate.workers import pickling, processes
 from mmes.testing import hostile
 
 START = (np.ones(6), 0.5)
-pytestmark = pytest.mark.usefixtures("no_orphans")
+pytestmark = [
+    pytest.mark.usefixtures("no_orphans"),
+    # Most of these kill; what is said of it has tests of its own.
+    pytest.mark.filterwarnings("ignore::mmes.errors.LostWorkerWarning"),
+]
 
 
 def plain(**options):
@@ -38,6 +44,43 @@ def test_row07_a_dead_worker_changes_nothing(tmp_path, trouble, same):
     same(result, plain(max_evaluations=150))
     assert result.retried >= 4
     assert objective.calls >= 150 + 4
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (hostile.Dies, "killed by SIGKILL"),
+        (hostile.Crashes, "killed by SIG"),
+        (hostile.Exits, "exit code"),
+    ],
+)
+def test_each_death_is_told_once_with_its_reason(tmp_path, trouble, reason):
+    """Failed before: not a word."""
+    objective = trouble(str(tmp_path), at=(13, 40))
+    with pytest.warns(LostWorkerWarning) as said:
+        mmes.minimize(objective, *START, seed=5, max_evaluations=60, workers=1, chunk_size=1)
+    assert len(said) == 2
+    words = (
+        rf"worker process \d+ was lost in generation \d+ while it evaluated 1 candidate: {reason}"
+    )
+    assert all(re.match(words, str(one.message)) for one in said)
+
+
+def test_a_worker_that_is_killed_at_the_limit_is_told(tmp_path):
+    objective = hostile.Hangs(str(tmp_path), at=(13,))
+    options = {"seed": 5, "max_evaluations": 30, "workers": 1, "evaluation_timeout": 0.5}
+    with pytest.warns(LostWorkerWarning, match=r"1 candidate: it took longer than 0.5 s") as said:
+        mmes.minimize(objective, *START, **options)
+    assert len(said) == 1
+
+
+def test_an_executor_that_broke_is_told_once(tmp_path):
+    objective = hostile.Dies(str(tmp_path), at=(13,))
+    with pytest.warns(LostWorkerWarning, match="the executor lost .* BrokenProcessPool") as said:
+        mmes.minimize(
+            objective, *START, seed=5, max_evaluations=60, workers=lambda: ProcessPoolExecutor(2)
+        )
+    assert len(said) == 1
 
 
 def test_row07_an_evaluation_that_kills_every_worker_ends_the_run(tmp_path):

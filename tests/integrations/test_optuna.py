@@ -287,8 +287,12 @@ def test_auto_is_auto_in_any_case(name: str) -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(TypeError, match="needs search_space, a mapping of names to distributions"):
+        MMESSampler()
     with pytest.raises(ValueError, match="'colour' must have a float or an integer"):
         made({"colour": CategoricalDistribution(["red"])})
+    with pytest.raises(ValueError, match="'x' must have a range whose width is a finite number"):
+        made({"x": FloatDistribution(-1.7e308, 1.7e308)})  # failed before: OverflowError later
     with pytest.raises(ValueError, match="no parameter that can vary"):
         made({"a": FloatDistribution(1, 1)})
     with pytest.raises(ValueError, match="not in search_space"):

@@ -186,6 +186,12 @@ def test_a_start_outside_the_bounds_is_moved_inside_as_by_scipys_methods() -> No
     assert np.array_equal(moved.x, run(x0=start.clip(0, 1), bounds=box).x)
 
 
+def test_bounds_that_are_nan_are_named() -> None:
+    """Failed before: x0 was blamed, since clipping had put the NaN there."""
+    with pytest.raises(ValueError, match=r"variable 0 has \[0.0, nan\]"):
+        run(x0=np.zeros(10), bounds=[(0.0, np.nan)] * 10)
+
+
 def test_without_sigma0() -> None:
     with pytest.raises(ValueError, match=r"sigma0.*start mutation strength"):
         optimize.minimize(sphere, X0, method=mmes_method)

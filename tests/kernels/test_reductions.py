@@ -7,6 +7,7 @@ import pytest
 
 from mmes.kernels import (
     Noise,
+    NoiseWithin,
     RecombineCall,
     ReferenceKernel,
     SampleCall,
@@ -14,6 +15,7 @@ from mmes.kernels import (
     native_problem,
 )
 from mmes.kernels.reference import isotropic_parts
+from mmes.spaces.boxes import Clip
 
 if native_problem() is not None:
     pytest.skip("the native kernel is not built", allow_module_level=True)
@@ -40,9 +42,68 @@ def test_noise_sums_agree(native: NativeKernel, n: int, noise: Noise) -> None:
     found = native.noise_sum(weights, n, noise, SEED, GENERATION)
     expected = ReferenceKernel().noise_sum(weights, n, noise, SEED, GENERATION)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    z = isotropic_parts(noise, 3, n, SEED, GENERATION)[2].astype(float)
+    z = isotropic_parts(noise, np.arange(3), n, SEED, GENERATION)[2].astype(float)
     only = native.noise_sum(np.array([0.0, 0.0, 2.0]), n, noise, SEED, GENERATION)
     np.testing.assert_allclose(only, 2 * z, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_noise_within_walls_agrees(
+    native: NativeKernel, n: int, scaled: bool, threads: int
+) -> None:
+    rng = np.random.default_rng(n)
+    box = Clip(np.full(n, -1.0), np.linspace(0.2, 2.0, n))
+    population = box.map_points(rng.standard_normal((5, n)))
+    mean, scale = 0.1 * rng.standard_normal(n), rng.uniform(0.5, 2.0, n)
+    weights = np.array([0.5, -0.25, 0.0, 0.3, 0.1])
+    call = NoiseWithin(
+        population,
+        weights,
+        3,
+        mean,
+        scale if scaled else None,
+        0.7,
+        box,
+        Noise.NORMAL,
+        SEED,
+        GENERATION,
+    )
+    native.threads = threads
+    expected, share = ReferenceKernel().noise_within(call)
+    for keeps in (False, True):
+        if keeps:  # the noise of a sampled generation is kept, and gives the same bits
+            made = np.empty((5, n))
+            law = StepLaw(1.0)
+            native.sample(
+                SampleCall(made, 3, mean, 1.0, None, law, None, SEED, GENERATION, None, True)
+            )
+        found, left = native.noise_within(call)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        assert left == pytest.approx(share, rel=1e-5)
+    assert share > 0
+
+
+def test_noise_within_walls_is_the_noise_sum_inside_and_nothing_on_them(
+    native: NativeKernel,
+) -> None:
+    n, weights = 300, np.array([0.5, -0.25, 0.3, 0.1])
+    mean = np.zeros(n)
+    wide = Clip(np.full(n, -9.0), np.full(n, 9.0))
+    narrow = Clip(np.zeros(n), np.zeros(n))
+    for kernel in (native, ReferenceKernel()):
+        call = NoiseWithin(
+            np.ones((4, n)), weights, 3, mean, None, 0.7, wide, Noise.NORMAL, SEED, GENERATION
+        )
+        found, share = kernel.noise_within(call)
+        by_draw = np.array([0.4, -0.25, 0.3])
+        expected = kernel.noise_sum(by_draw, n, Noise.NORMAL, SEED, GENERATION)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+        assert share == pytest.approx(1.0, rel=1e-12)
+        found, share = kernel.noise_within(call._replace(population=np.zeros((4, n)), box=narrow))
+        assert share == 0.0
+        assert not found.any()
 
 
 @pytest.mark.parametrize("n", DIMENSIONS)

@@ -14,7 +14,7 @@ pytest.importorskip("cocoex")
 from mmes.cli import main
 from mmes.lab.coco import Experiment
 
-SMALL = ["--dimensions", "2,3", "--functions", "1-3", "--instances", "1,2", "--budget", "60"]
+SMALL = ["--dim", "2,3", "--functions", "1-3", "--instances", "1,2", "--budget", "60"]
 
 
 def run(out: Path, *flags: str, suite: str = "bbob") -> int:

@@ -29,6 +29,13 @@ def test_one_version_everywhere() -> None:
     assert f"## {version}" in text("CHANGELOG.md")
 
 
+def test_the_recipe_has_all_that_a_build_needs() -> None:
+    """Failed before: conda would have built without hatch-fancy-pypi-readme."""
+    host = text("packaging/recipe.yaml").partition("host:")[2].partition("run:")[0]
+    for needed in PYPROJECT["build-system"]["requires"]:
+        assert f"- {needed.replace('>=', ' >=')}\n" in host
+
+
 def test_addresses_that_are_still_placeholders() -> None:
     # When the project has a home: put its address into these places, and this test goes.
     assert {name: url.startswith(PLACEHOLDER) for name, url in PROJECT["urls"].items()} == {

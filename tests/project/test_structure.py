@@ -20,11 +20,11 @@ PUBLIC = {
     ("run/loop.py", "__init__"),
     ("lab/clustering/estimator.py", "__init__"),
     ("integrations/scipy.py", "mmes_method"),
-    ("integrations/torch.py", "__init__"),
+    ("integrations/torch_module.py", "__init__"),
     ("integrations/torch.py", "minimize_module"),
 }
 # Code for the device: Triton takes every pointer and every number as a parameter of its own.
-DEVICE_CODE = {"kernels/gpu/triton_code.py"}
+DEVICE_CODE = {"kernels/gpu/triton_code.py", "kernels/gpu/triton_steps.py"}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -12,10 +13,14 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.errors import ReducedArchiveWarning, ReplicaMismatch, ReplicaWarning
+import mmes.replicas.crew as crew_module
+from mmes.errors import LostWorkerWarning, ReducedArchiveWarning, ReplicaMismatch, ReplicaWarning
 from mmes.replicas import Local, digests
 from mmes.testing import hostile
 from replica_runs import Inside, Replicas, counted, equal, rosenbrock, run
+
+# Most of these kill; what is said of it has tests of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::mmes.errors.LostWorkerWarning")
 
 
 @pytest.mark.timeout(600)
@@ -149,8 +154,8 @@ def test_a_newcomer_reads_its_state_while_the_crew_goes_on():
         return answer
 
     def wait(futures, timeout):
-        course = crew.crew.roster.course
-        late = course is not None and course.generation > 105
+        head = crew.crew.roster.head
+        late = head is not None and head.generation > 105
         return [f for f in futures if f not in held or late]
 
     def kill(progress):
@@ -348,3 +353,55 @@ def test_the_smallest_machine_decides_on_the_archive():
     m = result.options["archive_size"]
     assert abs(m - es.parameters.archive_size // 2) <= 1
     equal(result, run(rosenbrock, n=n, archive_size=m, max_generations=10))
+
+
+class Mute(Inside):
+    """Replicas that say hello and then load their objective for ever."""
+
+    def call(self, handle, message):
+        answer = super().call(handle, message)
+        answer.silent = message[0] == "prepare"
+        return answer
+
+    def wait(self, futures, timeout):
+        time.sleep(min(timeout, 0.01))
+        return [future for future in futures if not future.silent]
+
+
+@pytest.mark.timeout(60)
+def test_a_replica_that_sleeps_while_it_starts_is_given_up():
+    """Failed before: it was waited for without end, since it had said hello."""
+    workers = Replicas(1, engine=Mute, patience=0.3)
+    with pytest.raises(mmes.EvaluationError) as caught:
+        run(rosenbrock, workers=workers, retries=1, evaluation_timeout=1)
+    assert "2 replicas in a row ended before they were ready" in str(caught.value)
+    assert re.search(r"process \d+ \(no answer to 'prepare' for 0.3 s\)", str(caught.value))
+    assert not workers.engine.replicas
+
+
+def test_each_death_is_told_once_with_its_reason():
+    """Failed before: not a word."""
+    crew = Replicas(2)
+
+    def kill(progress):
+        if progress.generation in (10, 30):
+            crew.engine.shoot(crew.engine.alive[0])
+
+    with pytest.warns(LostWorkerWarning, match="the replica on .*, process") as said:
+        result = run(rosenbrock, workers=crew, callback=kill)
+    equal(result, run(rosenbrock))
+    assert len(said) == crew.engine.killed == 2
+    assert len({str(one.message) for one in said}) == 2
+    assert all("has ended" in str(one.message) for one in said)
+
+
+def test_an_answer_that_takes_unusually_long_is_told(tmp_path, monkeypatch):
+    """A machine that is gone may take its engine most of a minute to notice."""
+    monkeypatch.setattr(crew_module, "SAY_SECONDS", 0.3)
+    hangs = hostile.Hangs(str(tmp_path), at=(40,))
+    with pytest.warns(LostWorkerWarning) as said:
+        run(hangs, workers=Local(2), evaluation_timeout=3)
+    first, second = (str(one.message) for one in said)
+    assert "has not answered for" in first
+    assert "was lost while it evaluated" in second
+    assert "more than 3 s for an evaluation" in second

@@ -39,7 +39,7 @@ class Observer:
         raise LookupError("the third")
 
 
-def test_the_first_error_is_raised_and_the_state_saved_before(tmp_path) -> None:
+def test_row40_the_first_error_is_raised_and_the_state_saved_before(tmp_path) -> None:
     """Failed before: OSError of `close`, and no checkpoint."""
     path = tmp_path / "run.mmes"
     workers = Sticky(raises_at=4)
@@ -52,7 +52,7 @@ def test_the_first_error_is_raised_and_the_state_saved_before(tmp_path) -> None:
     assert checkpoint.read(path)[0]["generations"] == 2  # x0 was the first call
 
 
-def test_an_error_of_close_alone_is_raised_with_the_result(tmp_path) -> None:
+def test_row40_an_error_of_close_alone_is_raised_with_the_result(tmp_path) -> None:
     path = tmp_path / "run.mmes"
     with pytest.raises(OSError, match="the second") as caught:
         mmes.minimize(None, *START, workers=Sticky(), seed=1, checkpoint=path, target=1e-3)
@@ -63,7 +63,7 @@ def test_an_error_of_close_alone_is_raised_with_the_result(tmp_path) -> None:
 @pytest.mark.parametrize(
     "notes", [{"f": hostile.sphere}, {"x": {1, 2}}, ["a"], None, {"x": np.ones(3)}]
 )
-def test_notes_that_json_cannot_hold_are_refused_where_they_are_set(tmp_path, notes) -> None:
+def test_row40_notes_that_json_cannot_hold_are_refused_where_they_are_set(tmp_path, notes) -> None:
     """Failed before: a bare TypeError at the first checkpoint."""
     run = mmes.Run(hostile.sphere, *START, checkpoint=tmp_path / "run.mmes", max_evaluations=50)
     with pytest.raises(TypeError, match="notes must be"):
@@ -71,7 +71,7 @@ def test_notes_that_json_cannot_hold_are_refused_where_they_are_set(tmp_path, no
     assert run.notes == {}
 
 
-def test_notes_cannot_be_spoilt_later(tmp_path) -> None:
+def test_row40_notes_cannot_be_spoilt_later(tmp_path) -> None:
     path = tmp_path / "run.mmes"
     given = {"who": "me", "list": [1, 2.5, float("inf")]}
     run = mmes.Run(hostile.sphere, *START, checkpoint=path, max_evaluations=50)

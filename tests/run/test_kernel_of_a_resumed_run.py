@@ -13,7 +13,7 @@ START = (np.linspace(1, 2, 40), 0.5)
 OPTIONS = {"strategy": "mmes", "seed": 3}
 
 
-def test_the_kernel_stays(tmp_path) -> None:
+def test_row42_the_kernel_stays(tmp_path) -> None:
     """Failed before: silently the native one, with other bits."""
     path = tmp_path / "run.mmes"
     chosen = OPTIONS | {"kernel": "reference"}
@@ -24,7 +24,7 @@ def test_the_kernel_stays(tmp_path) -> None:
     np.testing.assert_array_equal(result.mean, whole.mean)
 
 
-def test_another_kernel_is_taken_where_it_is_asked_for(tmp_path) -> None:
+def test_row42_another_kernel_is_taken_where_it_is_asked_for(tmp_path) -> None:
     path = tmp_path / "run.mmes"
     chosen = OPTIONS | {"kernel": "native"}
     native = mmes.minimize(hostile.sphere, *START, max_evaluations=400, checkpoint=path, **chosen)
@@ -33,7 +33,7 @@ def test_another_kernel_is_taken_where_it_is_asked_for(tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the native kernel cannot be loaded")
-def test_a_kernel_that_cannot_be_had_is_told(tmp_path, monkeypatch) -> None:
+def test_row42_a_kernel_that_cannot_be_had_is_told(tmp_path, monkeypatch) -> None:
     path = tmp_path / "run.mmes"
     chosen = OPTIONS | {"kernel": "native"}
     mmes.minimize(hostile.sphere, *START, max_evaluations=400, checkpoint=path, **chosen)

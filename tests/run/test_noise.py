@@ -169,7 +169,7 @@ def test_noise_that_candidates_share_is_noticed() -> None:
     assert r.fun_std == pytest.approx(1 / math.sqrt(10), rel=0.9)
 
 
-def test_a_lucky_value_of_a_noisy_objective_is_no_success() -> None:
+def test_row37_a_lucky_value_of_a_noisy_objective_is_no_success() -> None:
     """Failed before: TARGET_REACHED, success, with an average of 20."""
     f = Noisy(absolute=20.0)
     r = mmes.minimize(f, np.full(5, 2.0), 0.1, vectorized=True, seed=1, target=0.0, noise="yes")

@@ -36,7 +36,7 @@ class Told:
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 5])
-def test_a_question_that_was_interrupted_is_asked_again(tmp_path, at) -> None:
+def test_row38_a_question_that_was_interrupted_is_asked_again(tmp_path, at) -> None:
     """Failed before: CONVERGED_F or STAGNATED, noisy=False, and other evaluations."""
     limits = {"max_evaluations": 9000}
     whole = mmes.minimize(Told(), *PLACE, **OPTIONS, **limits)
@@ -52,7 +52,7 @@ def test_a_question_that_was_interrupted_is_asked_again(tmp_path, at) -> None:
     np.testing.assert_array_equal(rest.mean, whole.mean)
 
 
-def test_an_end_by_noise_stays_one_when_it_is_resumed(tmp_path, monkeypatch) -> None:
+def test_row38_an_end_by_noise_stays_one_when_it_is_resumed(tmp_path, monkeypatch) -> None:
     """Failed before: resumed, the run had converged."""
 
     def full(self, sigma=None):
@@ -66,7 +66,7 @@ def test_an_end_by_noise_stays_one_when_it_is_resumed(tmp_path, monkeypatch) -> 
     assert (again.reason, again.nfev) == (ended.reason, ended.nfev)
 
 
-def test_a_single_value_beside_failures_is_no_answer() -> None:
+def test_row38_a_single_value_beside_failures_is_no_answer() -> None:
     """Failed before: NaN, NaN, 1.3 counted as three equal values."""
     watch = NoiseWatch()
     assert watch.answer(np.array([np.nan, np.nan, 1.3]), 0.5) is Verdict.UNANSWERED
@@ -77,7 +77,7 @@ def test_a_single_value_beside_failures_is_no_answer() -> None:
     assert watch.answer(np.array([np.nan, 1.3, 2.3]), 0.5) is Verdict.HIDDEN
 
 
-def test_where_the_centre_always_fails_nothing_has_converged(tmp_path) -> None:
+def test_row38_where_the_centre_always_fails_nothing_has_converged(tmp_path) -> None:
     """The candidates are never exactly at the centre, which fails."""
 
     def hollow(points):
@@ -107,7 +107,7 @@ class Counts:
 
 @pytest.mark.parametrize("workers", [None, 2])
 @pytest.mark.parametrize("budget", [13, 14, 15, 16, 17, 18, 26, 32, 33, 34, 35, 36, 50])
-def test_a_question_that_spends_the_budget_ends_the_run(budget, workers) -> None:
+def test_row39_a_question_that_spends_the_budget_ends_the_run(budget, workers) -> None:
     """Failed before: f was called with no row; with workers, ValueError."""
     options = {"noise": "yes", "max_evaluations": budget, "reevaluations": 0, "seed": 1}
     if workers is None:
@@ -136,7 +136,7 @@ class FailsNowAndThen:
 
 @pytest.mark.parametrize("budget", [10, 17, 40, 41, 42, 43])
 @pytest.mark.parametrize("noise", ["yes", "no"])
-def test_every_failed_evaluation_is_counted(budget, noise) -> None:
+def test_row39_every_failed_evaluation_is_counted(budget, noise) -> None:
     """Failed before: those of an incomplete generation and of questions were left out."""
     f = FailsNowAndThen()
     result = mmes.minimize(f, *PLACE, seed=1, max_evaluations=budget, noise=noise)

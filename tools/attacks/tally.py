@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-FAILURES = ("wrong bits", "hangs", "orphans", "crashes", "lost signals", "large", "other")
+FAILURES = (
+    "false success",
+    "wrong bits",
+    "hangs",
+    "orphans",
+    "crashes",
+    "lost signals",
+    "large",
+    "other",
+)
 
 
 class Tally:

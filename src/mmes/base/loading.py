@@ -28,6 +28,7 @@ def load_objective(location: str) -> Callable[[Any], Any]:
     ValueError
         If there is no such file, module or function, or if importing it failed.
     """
+    make_importable(location)
     found = load_object(location, "function")
     if not callable(found):
         raise ValueError(f"{location} is not a function but {found!r}")
@@ -35,7 +36,30 @@ def load_objective(location: str) -> Callable[[Any], Any]:
 
 
 def load_object(location: str, kind: str) -> Any:
-    """Return what is at a location; `kind` is the word for it in messages."""
+    """Return what is at a location; `kind` is the word for it in messages.
+
+    ``sys.path`` is afterwards as it was: see `make_importable`.
+    """
+    before = list(sys.path)
+    try:
+        return _loaded(location, kind)
+    finally:
+        sys.path[:] = before
+
+
+def make_importable(location: str) -> None:
+    """Put the folders of a location into ``sys.path`` for good, as Python does for a script.
+
+    For commands, whose process is the library's own: worker processes and replicas import what is
+    there by its name.
+    """
+    place = location.rpartition(":")[0]
+    if place.endswith(".py"):
+        _put_into_path(str(Path(place).resolve().parent))
+    _put_into_path(os.getcwd())
+
+
+def _loaded(location: str, kind: str) -> Any:
     place, _, name = location.rpartition(":")
     if not place or not name:
         raise ValueError(
@@ -54,9 +78,10 @@ def load_object(location: str, kind: str) -> Any:
 def _from_file(path: Path) -> Any:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    _make_importable(str(path.resolve().parent))
+    file = path.resolve()  # now: the module may change the folder
+    _put_into_path(str(file.parent))
     module = _from_name(path.stem)
-    if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
+    if Path(getattr(module, "__file__", None) or "").resolve() != file:
         raise ValueError(
             f"{path} cannot be imported, because {path.stem!r} is also the name of another module; "
             "rename the file"
@@ -65,18 +90,18 @@ def _from_file(path: Path) -> Any:
 
 
 def _from_name(name: str) -> Any:
-    _make_importable(os.getcwd())  # not "", which would be another folder in a worker
+    _put_into_path(os.getcwd())  # not "", which would be another folder in a worker
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.split(".")[0] == error.name.split(".")[0]:
             raise ValueError(f"there is no module {name!r}") from error
         raise ValueError(f"{name} cannot be imported: {error}") from error
-    except Exception as error:  # whatever the user's module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the user's module does when imported
         raise ValueError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _make_importable(folder: str) -> None:
+def _put_into_path(folder: str) -> None:
     if folder not in sys.path:
         sys.path.insert(0, folder)
 

@@ -16,6 +16,12 @@ import numpy as np
 
 FOREIGN = {
     "maxiter": "max_generations limits the generations, max_evaluations the evaluations",
+    "max_iter": "max_generations limits the generations, max_evaluations the evaluations",
+    "maxfun": "it is called max_evaluations here",
+    "options": "give each option as an argument of its own, as max_generations",
+    "method": "it is called strategy here; mmes.strategies.STRATEGIES has their names",
+    "dimension": "the number of variables is that of x0, or of the bounds",
+    "dim": "the number of variables is that of x0, or of the bounds",
     "maxfev": "it is called max_evaluations here",
     "maxfevals": "it is called max_evaluations here",
     "max_nfev": "it is called max_evaluations here",
@@ -35,6 +41,10 @@ FOREIGN = {
 }
 """Names that other libraries use, and what to use here. They are no aliases: the meanings differ in
 details, which a silent translation would hide."""
+
+
+MOST_NAMES = 12
+"""A message lists no more names than this."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,10 @@ class Option:
         What to do instead of giving a value of a wrong type, for the message.
     choices : collection of str
         Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
+    spelt : mapping of str to str
+        Words that are shown, and taken, for some of the choices: one word for one thing.
+    expert : bool
+        Whether ``--help`` leaves it to ``--help-all``.
     """
 
     name: str
@@ -77,11 +91,24 @@ class Option:
     high_open: bool = False
     advice: str = ""
     choices: Collection[str] = field(default=(), hash=False)  # may be the keys of a registry
+    spelt: Mapping[str, str] = field(default_factory=dict, hash=False)
+    expert: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The allowed words as they are shown."""
+        return tuple(self.spelt.get(choice, choice) for choice in self.choices)
+
+    @property
+    def shown_default(self) -> Any:
+        """The default as it is shown."""
+        word = self.default if isinstance(self.default, str) else ""
+        return self.default_text or self.spelt.get(word, self.default)
 
     @property
     def allowed(self) -> str:
         """What may be given, in words, for messages and documentation."""
-        words = " or ".join(f"'{choice}'" for choice in self.choices)
+        words = " or ".join(f"'{word}'" for word in self.words)
         if self.kind is bool:
             return "True or False"
         if self.kind is str:
@@ -107,6 +134,9 @@ class Option:
         if isinstance(value, str) and self.kind is not bool:
             if value in self.choices or (self.kind is str and not self.choices):
                 return value
+            for choice, word in self.spelt.items():
+                if value == word:
+                    return choice
             raise ValueError(f"{self.name} must be {self.allowed}, not {value!r}")
         if self.kind is bool and isinstance(value, bool | np.bool_):
             return bool(value)
@@ -137,7 +167,7 @@ class OptionTable(tuple[Option, ...]):
         width = max((len(option.name) for option in self), default=0)
         lines = []
         for option in self:
-            default = option.default_text or repr(option.default)
+            default = option.default_text or repr(option.shown_default)
             lines += [
                 f"{option.name:<{width}}  {option.text}",
                 f"{'':<{width}}  {option.allowed}; default: {default}",
@@ -160,6 +190,8 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
     for name in given:
         if name not in options:
             hint = f"; {FOREIGN[name]}" if name in FOREIGN else suggestion(name, options)
+            if name not in FOREIGN and "did you mean" not in hint and len(options) > MOST_NAMES:
+                hint = "; mmes.options() shows all that there are"
             raise TypeError(f"{owner} has no option {name!r}{hint}")
     return {
         name: option.check(given[name]) if name in given else option.default

@@ -90,6 +90,19 @@ def is_same(path: Path, handle: int) -> bool:
         return False
 
 
+def plain_name(name: str) -> str:
+    """Return a name that came from a file or a label, once it is known to lead nowhere else.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, hidden, or holds what leads to another folder.
+    """
+    if not name or name.startswith(".") or any(c in "/\\:\0" for c in name):
+        raise ValueError(f"{name!r} cannot be the name of a file here")
+    return name
+
+
 def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     """Write a file so that it is there whole or not at all, even if the machine loses power."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,4 +44,6 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
-    return {"isotropic" if name == "noise" else name: value for name, value in options.items()}
+    named = {"isotropic" if name == "noise" else name: value for name, value in options.items()}
+    # Before there was a choice, AdaptiveMMES (which alone has `mirroring`) had the paired test.
+    return {"step_size": "paired", **named} if "mirroring" in named else named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,12 +16,24 @@ from mmes.cli.status import Mistake
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are mistakes, not exits."""
+    """An argument parser whose complaints are mistakes, not exits.
 
-    def __init__(self, **options: Any):
+    Parameters
+    ----------
+    args : sequence of str or None
+        What will be parsed, of a command that has flags for experts: ``--help`` leaves them out,
+        ``--help-all`` shows them.
+    **options
+        Those of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, args: Sequence[str] | None = None, **options: Any):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options
         )
+        self.shows_all = args is None or "--help-all" in args
+        if args is not None:
+            self.add_argument("--help-all", action="help", help="show the flags for experts, too")
 
     def parsed(self, args: Iterable[str]) -> argparse.Namespace:
         """Parse; a value such as -5,5 or -inf,5 is taken for what it is, not for a flag."""
@@ -44,15 +56,19 @@ class Parser(argparse.ArgumentParser):
         raise Mistake(f"{message} ('{self.prog} --help' lists what there is)")
 
 
-def add_options(parser: Parser, title: str, table: Iterable[Option]) -> Any:
+def add_options(parser: Parser, title: str, table: Iterable[Option], saved: bool = False) -> Any:
     """Add one flag for each option of a table, under a title, and return the group.
 
-    Flags that are not given are left out of what is parsed.
+    Flags that are not given are left out of what is parsed; where there is a `saved` run, its
+    options stay as they were.
     """
     group = parser.add_argument_group(title)
     for option in table:
         flag = "--" + option.name.replace("_", "-")
-        text = option.text.replace("%", "%%")
+        default = "as it was" if saved else option.shown_default
+        text = f"{option.text} (default: {default})".replace("%", "%%")
+        if option.expert and not parser.shows_all:
+            text = argparse.SUPPRESS
         if option.kind is bool:
             group.add_argument(
                 flag,
@@ -61,14 +77,13 @@ def add_options(parser: Parser, title: str, table: Iterable[Option]) -> Any:
                 help=text,
             )
             continue
-        default = option.default_text or option.default
         group.add_argument(
             flag,
             dest=option.name,
             type=_converter(option),
             default=argparse.SUPPRESS,
             metavar=_metavar(option),
-            help=f"{text} (default: {default})",
+            help=text,
         )
     return group
 
@@ -80,7 +95,7 @@ def chosen(arguments: argparse.Namespace, table: Iterable[Option]) -> dict[str, 
 
 
 def _metavar(option: Option) -> str:
-    words = "|".join(option.choices)
+    words = "|".join(option.words)
     if option.kind is str:
         return words or "TEXT"
     return ("N" if option.kind is int else "X") + (f"|{words}" if words else "")
@@ -89,7 +104,7 @@ def _metavar(option: Option) -> str:
 def _converter(option: Option) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
         value: Any = text
-        if option.kind is not str and text not in option.choices:
+        if option.kind is not str and text not in {*option.choices, *option.words}:
             value = number(text)
         try:
             return option.check(value)
@@ -118,6 +133,11 @@ def assignment(text: str, flag: str) -> tuple[str, Any]:
         raise Mistake(f"{flag} must be NAME=VALUE, not {text!r}")
     words = {"true": True, "false": False}
     return name, words.get(value.lower(), number(value))
+
+
+def vector_of(flag: str) -> Callable[[str], Any]:
+    """Return the converter of a flag that takes a vector; files are read when it is parsed."""
+    return lambda text: vector(text, flag)
 
 
 def vector(text: str, flag: str) -> Any:

@@ -11,29 +11,46 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.tensors import to_numpy
 from mmes.cli.status import Mistake
 from mmes.run.display import duration
 from mmes.run.result import Result
 
 DEFAULT_FOLDER = "mmes-out"
+FILES = ("result.json", "x.npy", "mean.npy", "history.csv")
 
 
-def output_folder(given: str | None) -> Path:
+def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> Path:
     """Make the folder for the results, so that it is known to work, and return it.
 
-    By default it is one that was not there yet, and that no other run takes.
+    Where none was given it is one that was not there yet, and that no other run takes.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder, or the first to try.
+    given : str or None
+        What the user gave.
+    overwrite : bool
+        Whether a result that is there may be replaced.
     """
-    folder = Path(DEFAULT_FOLDER if given is None else given)
+    first = folder.name
+    there = [name for name in FILES if (folder / name).exists()] if given else []
+    if there and not overwrite:
+        raise Mistake(
+            f"--out: the folder {given} holds a result already ({there[0]}); choose another, or "
+            "replace it with --force"
+        )
     for number in itertools.count(2):
         try:
             folder.mkdir(parents=given is not None, exist_ok=given is not None)
             break
         except OSError as error:
             if given is None and isinstance(error, FileExistsError):
-                folder = Path(f"{DEFAULT_FOLDER}-{number}")
+                folder = folder.with_name(f"{first}-{number}")
                 continue
             raise Mistake(
-                f"--out: the folder {folder} cannot be made ({error.strerror})"
+                f"--out: the folder {given or folder} cannot be made ({error.strerror})"
             ) from error
     return folder
 
@@ -41,8 +58,8 @@ def output_folder(given: str | None) -> Path:
 def write_result(folder: Path, result: Result, target: str) -> None:
     """Write x.npy, mean.npy, history.csv and, last, result.json."""
     folder.mkdir(exist_ok=True)
-    np.save(folder / "x.npy", result.x)
-    np.save(folder / "mean.npy", result.mean)
+    np.save(folder / "x.npy", to_numpy(result.x))
+    np.save(folder / "mean.npy", to_numpy(result.mean))
     with open(folder / "history.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(result.history)
@@ -56,14 +73,14 @@ def as_json(result: Result) -> dict[str, Any]:
     """Return the result without its arrays, in the words of JSON; infinities and NaN as strings."""
     left_out = ("x", "mean", "history", "reevaluated")
     entries = {k: v for k, v in vars(result).items() if k not in left_out}
-    entries |= {"reason": result.reason.name, "dimension": result.x.size}
+    entries |= {"reason": result.reason.name, "dimension": np.size(to_numpy(result.x))}
     entries["reasons"] = [reason.name for reason in result.reasons]
     if result.reevaluated is not None:
         entries["reevaluated"] = result.reevaluated
     return {name: _plain(value) for name, value in entries.items()}
 
 
-def summary(result: Result, folder: Path) -> str:
+def summary(result: Result, folder: str) -> str:
     """Return the result in a few lines for people."""
     rate = result.nfev / result.time if result.time > 0 else math.nan
     lines = [
@@ -86,7 +103,7 @@ def summary(result: Result, folder: Path) -> str:
     if result.reevaluated is not None:
         for name, label in (("x", "again"), ("mean", "mean again")):
             lines.append((label, _again(result.reevaluated[name])))
-    lines.append(("saved", f"{folder}/ (result.json, x.npy, mean.npy, history.csv)"))
+    lines.append(("saved", f"{folder}/ ({', '.join(FILES)})"))
     return "\n".join(f"{label:>12}  {text}" for label, text in lines)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import shlex
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mmes
 from mmes import checkpoint as files
-from mmes.base.loading import is_location
+from mmes.base.loading import is_location, make_importable
 from mmes.base.reasons import StopReason
-from mmes.cli.arguments import Parser, add_options, assignment, chosen, number
-from mmes.cli.output import output_folder, summary, write_result
+from mmes.cli.arguments import Parser, add_options, assignment, chosen, number, vector_of
+from mmes.cli.output import DEFAULT_FOLDER, output_folder, summary, write_result
 from mmes.cli.replicas import FORMS, workers_of
-from mmes.cli.start import where_to_start
+from mmes.cli.start import bounds_of, where_to_start
 from mmes.cli.status import (
     CHECKPOINT_UNUSABLE,
     INTERRUPTED,
@@ -31,12 +32,14 @@ from mmes.cli.target import BuiltIn, chosen_dimension, load_target
 from mmes.errors import CheckpointError, CheckpointExists, EvaluationError, Terminated
 from mmes.evaluate.options import EVALUATION
 from mmes.evaluate.protocol import location_of
+from mmes.kernels.devices import PLACE_OPTIONS
 from mmes.minimize import Run, resumed_run
 from mmes.run.display import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
 from mmes.run.progress import Progress
 from mmes.run.result import Result
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
+from mmes.strategies.shell.options import COMMON_OPTIONS
 
 _RUN = """\
 Minimise a function.
@@ -74,27 +77,42 @@ were; a time limit counts anew.
 """
 
 
+_PLACE = tuple(replace(o, expert=False) for o in COMMON_OPTIONS if o.name in PLACE_OPTIONS)
+
+
 def run(argv: list[str]) -> int:
     """Run ``mmes run`` and return the exit code."""
     first = Parser(prog="mmes run", add_help=False)
     first.add_argument("--strategy", default="auto")
     strategy = first.parse_known_args(argv)[0].strategy
+    if is_location(strategy):
+        make_importable(strategy)
     search = _checked(lambda: options_of(strategy))
     parser = Parser(
-        prog="mmes run", usage="mmes run TARGET [flags]", description=_RUN, epilog=_RUN_EPILOG
+        argv,
+        prog="mmes run",
+        usage="mmes run TARGET [flags]",
+        description=_RUN,
+        epilog=_RUN_EPILOG,
     )
     parser.add_argument("function", metavar="TARGET", help="what to minimise: see above")
     start = parser.add_argument_group("start")
     start.add_argument("--dim", type=number, metavar="N", help="number of variables")
-    start.add_argument("--x0", metavar="X", help="start point: a number, a,b,c or a file")
+    start.add_argument(
+        "--x0", type=vector_of("--x0"), metavar="X", help="start point: a number, a,b,c or a file"
+    )
     start.add_argument("--sigma0", type=number, metavar="X", help="start mutation strength")
     start.add_argument(
         "--bounds",
+        type=bounds_of,
         metavar="LOW,HIGH",
         help="bounds: two numbers, or a file with two rows or columns",
     )
     start.add_argument(
-        "--scale", metavar="X", help="typical size of each variable: a,b,c or a file"
+        "--scale",
+        type=vector_of("--scale"),
+        metavar="X",
+        help="typical size of each variable: a,b,c or a file",
     )
     start.add_argument(
         "--integers",
@@ -122,6 +140,8 @@ def run(argv: list[str]) -> int:
 
     given = arguments.problem_option
     problem_options = dict(assignment(text, "--problem-option") for text in given)
+    if "dimension" in problem_options:
+        raise Mistake("--problem-option: give the number of variables by --dim, not by dimension")
     if arguments.dim is not None and not is_location(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)
@@ -141,7 +161,7 @@ def run(argv: list[str]) -> int:
             strategy=strategy,
             callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
-            checkpoint=arguments.checkpoint,
+            checkpoint=arguments.home_of(arguments.checkpoint),
             **options,
         )
     )
@@ -152,12 +172,13 @@ def run(argv: list[str]) -> int:
 def resume(argv: list[str]) -> int:
     """Run ``mmes resume`` and return the exit code."""
     parser = Parser(
-        prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
+        argv, prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
     )
     parser.add_argument("file", metavar="FILE", help="the checkpoint")
     parser.add_argument("function", metavar="TARGET", nargs="?", help="file.py:function of yours")
-    add_options(parser, "limits that may change", LIMITS)
-    _add_common(parser)
+    add_options(parser, "limits that may change", LIMITS, saved=True)
+    _add_common(parser, saved=True)
+    add_options(parser, "where the search lives", _PLACE, saved=True)
     parser.add_argument(
         "--strategy", metavar="FILE.py:CLASS", help="the strategy, where it is one of yours"
     )
@@ -173,17 +194,19 @@ def resume(argv: list[str]) -> int:
     problem_options |= chosen_dimension(target, best.size)
     del arrays, best  # maps of the file, which is about to be replaced
     _check_strategy(state, arguments, target)
+    if is_location(arguments.strategy or ""):
+        make_importable(arguments.strategy)
     objective = load_target(target, problem_options)
-    changes = chosen(arguments, RUN_OPTIONS) | _constraints(arguments)
+    changes = chosen(arguments, (*RUN_OPTIONS, *_PLACE)) | _constraints(arguments)
     notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
-            arguments.file,
+            arguments.home_of(arguments.file),
             objective,
             strategy=arguments.strategy,
             callback=[*_display(arguments), notes],
             workers=workers_of(arguments),
-            checkpoint=arguments.checkpoint,
+            checkpoint=arguments.home_of(arguments.checkpoint),
             **changes,
         )
     )
@@ -216,8 +239,11 @@ def _constraints(arguments: Any) -> dict[str, Any]:
     return {"constraints": [load_target(name, {}) for name in arguments.constraints]}
 
 
-def _add_common(parser: Parser) -> None:
-    group = add_options(parser, "evaluation", EVALUATION)
+def _add_common(parser: Parser, saved: bool = False) -> None:
+    # Code of the user's may change the folder: what was given is meant where the command began.
+    home = Path.cwd()
+    parser.set_defaults(home_of=lambda path: None if path is None else home / path)
+    group = add_options(parser, "evaluation", EVALUATION, saved)
     group.add_argument(
         "--constraints",
         action="append",
@@ -236,12 +262,18 @@ def _add_common(parser: Parser) -> None:
     group.add_argument(
         "--traceback", action="store_true", help="show where in the objective an error came from"
     )
-    group = add_options(parser, "checkpoints", CHECKPOINTS)
+    writing = [option for option in CHECKPOINTS if not saved or option.name != "resume"]
+    group = add_options(parser, "checkpoints", writing, saved)
     group.add_argument(
         "--checkpoint", metavar="FILE", help="where the state is kept, such as run.mmes"
     )
     group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FOLDER", help="where results go (default: mmes-out)")
+    group.add_argument(
+        "--out", metavar="FOLDER", help="where results go (default: mmes-out, mmes-out-2, ...)"
+    )
+    group.add_argument(
+        "--force", action="store_true", help="replace a result that is in --out already"
+    )
     group.add_argument("--quiet", action="store_true", help="no progress, no summary")
 
 
@@ -326,7 +358,10 @@ def _display(arguments: Any) -> list[Display]:
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Run to the end, write the results, and return the exit code."""
-    folder = output_folder(arguments.out)
+    # A run that goes on replaces what it wrote when it was interrupted.
+    overwrite = arguments.force or made.evaluations > 0
+    place = arguments.home_of(arguments.out or DEFAULT_FOLDER)
+    folder = output_folder(place, arguments.out, overwrite)
     try:
         return _carried_out(made, arguments, target, checkpoint, folder)
     finally:
@@ -345,6 +380,9 @@ def _carried_out(
         result = getattr(error, "result", None)
         status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else TERMINATED
         say("mmes: interrupted" if status == INTERRUPTED else "mmes: ended by SIGTERM")
+    except SystemExit as error:
+        say(f"mmes: the objective ended the program by SystemExit({error.code!r})")
+        result, status = getattr(error, "result", None), OBJECTIVE_FAILED
     except EvaluationError as error:
         result, status = getattr(error, "result", None), OBJECTIVE_FAILED
         say(f"mmes: {error}{_place(error.__cause__, arguments.traceback)}")
@@ -358,8 +396,8 @@ def _carried_out(
     if result is not None and result.nfev:
         write_result(folder, result, target)
         if not arguments.quiet:
-            print(summary(result, folder))
-    if status != OK and checkpoint is not None and Path(checkpoint).exists():
+            print(summary(result, arguments.out or folder.name))
+    if status != OK and checkpoint is not None and arguments.home_of(checkpoint).exists():
         say(f"mmes: to go on: {_resume_command(checkpoint, target, arguments.strategy)}")
     return status if status != OK or result is None else _judged(result, made)
 

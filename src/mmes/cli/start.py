@@ -32,8 +32,7 @@ def where_to_start(
     needs_box : bool
         Whether the search stays in the problem's box.
     """
-    x0: Any = None if arguments.x0 is None else vector(arguments.x0, "--x0")
-    bounds = None if arguments.bounds is None else _bounds(arguments.bounds)
+    x0, bounds = arguments.x0, arguments.bounds
     n = _dimension(arguments.dim if problem is None else problem.dimension, x0, bounds)
     if x0 is not None and np.ndim(x0) == 0:
         x0 = np.full(n, x0)
@@ -43,7 +42,7 @@ def where_to_start(
         raise Mistake("where to start, and how wide? give --x0 and --sigma0, or --bounds LOW,HIGH")
     found: dict[str, Any] = {"x0": x0, "sigma0": arguments.sigma0, "bounds": bounds}
     if arguments.scale is not None:
-        found["scale"] = vector(arguments.scale, "--scale")
+        found["scale"] = arguments.scale
     if problem is not None and bounds is None and needs_box:
         found["bounds"] = problem.bounds
     elif problem is not None and bounds is None and problem.treatment != "none":
@@ -79,14 +78,15 @@ def _dimension(given: Any, x0: Any, bounds: tuple[Any, Any] | None) -> int:
 
 def _seed_so_far(arguments: Any) -> int | None:
     """Return the seed of the run to go on with, if there is one: its start point hangs on it."""
-    path = arguments.checkpoint
+    path = arguments.home_of(arguments.checkpoint)
     if path is None or getattr(arguments, "resume", None) != "auto" or not files.exists(path):
         return None
     seed = files.read(path)[0]["seed"]
     return seed if isinstance(seed, int) else None
 
 
-def _bounds(text: str) -> tuple[Any, Any]:
+def bounds_of(text: str) -> tuple[Any, Any]:
+    """Return the bounds that a text stands for."""
     found = np.asarray(vector(text, "--bounds"))
     if found.shape == (2,):
         return found[0], found[1]
@@ -96,6 +96,9 @@ def _bounds(text: str) -> tuple[Any, Any]:
     if found.shape == (2, 2):
         # Rows or columns? `checked_bounds` decides, as it does for `minimize`.
         sides = tuple(map(tuple, found.tolist()))
-    box = checked_bounds(sides, None)
+    try:
+        box = checked_bounds(sides, None)
+    except (TypeError, ValueError) as error:
+        raise Mistake(str(error)) from error
     assert box is not None
     return box

@@ -66,7 +66,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
     except TypeError as error:
         raise Mistake(str(error)) from error
     except MemoryError as error:
-        raise Mistake(f"{target} does not fit into memory: {error}") from error
+        raise Mistake(str(error)) from error
     except ValueError as error:
         if find(target) is not None:
             raise Mistake(str(error)) from error

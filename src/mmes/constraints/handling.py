@@ -77,7 +77,9 @@ class Handling:
         """Return what an evaluator returned with one row per point, also where all failed."""
         if measured.ndim == 2:
             return measured
-        return np.full((measured.size, 1), np.nan)
+        known = 0 if self.lagrangian is None else self.lagrangian.equality.size
+        width = len(self.given.parts) + known if known else 1
+        return np.full((measured.size, width), np.nan)
 
     def take(self, points: Any, table: Vector, kernel: Any) -> Vector:
         """Take in measured points and return the values by which they rank.

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
-from mmes.evaluate.values import as_rows, as_values
+from mmes.evaluate.rows import parts
+from mmes.evaluate.values import as_rows, as_values, joined
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -25,8 +26,8 @@ class EvaluatorAdapter(Evaluator):
     Parameters
     ----------
     inner : object
-        Has `evaluate` and `close`; `retried`, `polls`, `words`, `follow`, `begin` and `told` may be
-        there.
+        Has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
+        `told` may be there.
     rows : bool
         Whether it returns a row per point: the value, then the constraints.
     """
@@ -69,6 +70,19 @@ class EvaluatorAdapter(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
+        if getattr(self._inner, "on_demand", False):
+            return self._values(points, generation, keep_going)
+        found = []
+        for _, some in parts(points):
+            found.append(self._values(some, generation, keep_going))
+            if len(found[-1]) < len(some):
+                break
+            del some  # its memory is used again for the next part
+        return joined(found)
+
+    def _values(
+        self, points: Any, generation: int, keep_going: Callable[[], bool]
+    ) -> NDArray[np.float64]:
         answer = to_numpy(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:

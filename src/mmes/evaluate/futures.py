@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.cores import usable_cores
-from mmes.errors import EvaluationError, in_words
+from mmes.errors import EvaluationError, LostWorkerWarning, in_number, in_words, warn_user
 from mmes.evaluate.protocol import Evaluator, Submits, first_part
 from mmes.evaluate.remote import Task
 
@@ -85,6 +85,7 @@ class FuturesEvaluator(Evaluator):
                     batch = suspects.popleft()
                     alone = self._submit(points[batch.start : batch.stop])
                     running[alone] = batch
+                told = False  # one executor that broke loses all that it held
                 while waiting and not suspects and not alone:
                     batch = waiting.popleft()
                     running[self._submit(points[batch.start : batch.stop])] = batch
@@ -98,6 +99,9 @@ class FuturesEvaluator(Evaluator):
                     except Exception as error:
                         self._check(error)
                         broken = isinstance(error, BrokenExecutor)
+                        if not broken or not told:
+                            told = broken
+                            _tell_loss(error, generation, batch)
                         if len(batch) == 1 and (was_alone or not broken):
                             losses[batch] += 1
                             if self._gives_up(error, batch.start, losses, points, generation):
@@ -170,6 +174,14 @@ class FuturesEvaluator(Evaluator):
         if self._chunk_size is not None:
             return self._chunk_size
         return max(math.ceil(rows / usable_cores()), 1) if self._task.vectorized else 1
+
+
+def _tell_loss(error: Exception, generation: int, batch: range) -> None:
+    warn_user(
+        f"the executor lost {in_number(len(batch), 'candidate')} of generation {generation}: "
+        f"{type(error).__name__}: {in_words(error)}",
+        LostWorkerWarning,
+    )
 
 
 def as_executor(thing: Any) -> Any:

@@ -40,5 +40,6 @@ EVALUATION = (
         "Candidates handed to a worker at a time; no result depends on it.",
         default_text="1; more where evaluations are very short; a worker's share if vectorized",
         low=1,
+        expert=True,
     ),
 )

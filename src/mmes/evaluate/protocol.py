@@ -29,6 +29,9 @@ class Evaluator(Protocol):
     half started; otherwise they are raised wherever the evaluator is at that moment.
     """
 
+    on_demand: bool = False
+    """Whether `evaluate` takes `RowsOnDemand` in place of an array; else it is called in parts."""
+
     words: str = ""
     """What is worth saying about who evaluates, for the first line of a display."""
 
@@ -109,13 +112,22 @@ class Submits(Protocol):
 
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
     """Return the error that tells where an objective raised; raise it from the original."""
+    hint = ""
+    if np.ndim(x) == 1 and _looks_for_rows(error):
+        hint = "; if it takes many points at once, one per row, give vectorized=True"
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
-        f"of generation {generation}: {in_words(error)}",
+        f"of generation {generation}: {in_words(error)}{hint}",
         np.array(to_numpy(x)),
         candidate,
         generation,
     )
+
+
+def _looks_for_rows(error: BaseException) -> bool:
+    """Return whether this is what a function of many points raises when it is given one."""
+    many = isinstance(error, IndexError) and "too many indices" in in_words(error)
+    return many or isinstance(error, np.exceptions.AxisError)
 
 
 def mark(error: BaseException, candidate: int | None, generation: int) -> None:

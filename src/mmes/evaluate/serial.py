@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mmes.evaluate.protocol import Evaluator, located, mark
 from mmes.evaluate.remote import Exceptions
-from mmes.evaluate.values import answer_of, as_value, as_values, together
+from mmes.evaluate.rows import parts
+from mmes.evaluate.values import answer_of, as_value, as_values, joined, together
 
 
 class SerialEvaluator(Evaluator):
@@ -32,29 +33,34 @@ class SerialEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        objective, catch, values = self._objective, self._catch, []
-        for x in points:
-            if not keep_going():
-                break
-            try:
-                answer = answer_of(objective, x)
-            except catch:
-                answer = np.nan
-            except Exception as error:
-                raise located(error, x, len(values), generation) from error
-            try:
-                values.append(as_value(answer))
-            except (TypeError, ValueError) as error:
-                mark(error, len(values), generation)
-                raise
+        values: list[Any] = []
+        for _, some in parts(points):
+            for row in range(len(some)):
+                if not keep_going():
+                    return together(values)
+                values.append(self._value(some[row], len(values), generation))
+            del some  # its memory is used again for the next part
         return together(values)
+
+    def _value(self, x: Any, candidate: int, generation: int) -> float:
+        try:
+            answer = answer_of(self._objective, x)
+        except self._catch:
+            answer = np.nan
+        except Exception as error:
+            raise located(error, x, candidate, generation) from error
+        try:
+            return as_value(answer)
+        except (TypeError, ValueError) as error:
+            mark(error, candidate, generation)
+            raise
 
     def close(self) -> None:
         """See `Evaluator.close`: nothing is held."""
 
 
 class VectorizedEvaluator(Evaluator):
-    """Calls the objective once per generation, on all its rows.
+    """Calls the objective once per generation, on all its rows; on some, where all are too many.
 
     Parameters
     ----------
@@ -72,15 +78,22 @@ class VectorizedEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
+        found = []
+        for first, some in parts(points):
+            if len(some) == 0 or not keep_going():
+                break
+            found.append(self._values(some, first, generation))
+            del some  # its memory is used again for the next part
+        return joined(found)
+
+    def _values(self, points: Any, first: int, generation: int) -> NDArray[np.float64]:
         count = points.shape[0]
-        if count == 0 or not keep_going():
-            return np.empty(0)
         try:
             answer = answer_of(self._objective, points)
         except self._catch:
             return np.full(count, np.nan)
         except Exception as error:
-            raise located(error, points, 0, generation) from error
+            raise located(error, points, first, generation) from error
         try:
             return as_values(answer, count)
         except (TypeError, ValueError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import is_real
 from mmes.base.tensors import to_numpy
+from mmes.errors import in_words
 
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
@@ -85,6 +86,11 @@ def as_value(answer: Any) -> Any:
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
+    with _conversion(answer):
+        return _converted(answer)
+
+
+def _converted(answer: Any) -> float:
     if is_real(answer):
         return _as_float(answer)
     array = _as_array(answer, "one real number")
@@ -109,6 +115,11 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
+    with _conversion(answer):
+        return _all_converted(answer, count, whose)
+
+
+def _all_converted(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
@@ -122,6 +133,21 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
             f"but {came} came"
         )
     return array.astype(np.float64).reshape(count)
+
+
+@contextlib.contextmanager
+def _conversion(answer: Any) -> Iterator[None]:
+    """Blame the returned object for whatever its own code raises when it is converted."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        raise
+    except Exception as error:
+        raise TypeError(
+            f"the objective must return a real number, but what it returned, a "
+            f"{type(answer).__name__}, raised {type(error).__name__} when it was converted: "
+            f"{in_words(error)}"
+        ) from error
 
 
 def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
@@ -157,6 +183,15 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
+def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the values of several calls as one array; a call that failed has no rows."""
+    widths = [part.shape[1] for part in parts if part.ndim == 2]
+    if not widths:
+        return np.concatenate([np.empty(0), *parts])
+    failed = (np.full((part.size, widths[0]), np.nan) for part in parts if part.ndim == 1)
+    return np.concatenate([part if part.ndim == 2 else next(failed) for part in parts])
+
+
 def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
     """Return the values of points as one array: a vector, or a row each where there are several.
 
@@ -187,7 +222,9 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
     answer = to_numpy(answer)
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
-        if hasattr(answer, "__array__"):
+        if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL_KINDS:
+            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is no value
+        elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
             array = np.asarray(_as_float(answer))

@@ -88,7 +88,7 @@ class MMESSampler(BaseSampler):
 
     def __init__(
         self,
-        search_space: Mapping[str, BaseDistribution],
+        search_space: Mapping[str, BaseDistribution] | None = None,
         *,
         seed: int | None = None,
         x0: Mapping[str, float] | None = None,
@@ -98,6 +98,11 @@ class MMESSampler(BaseSampler):
         **options: Any,
     ):
         refuse_own_options(options, "MMESSampler", _OWN_OPTIONS)
+        if not isinstance(search_space, Mapping):
+            raise TypeError(
+                "MMESSampler needs search_space, a mapping of names to distributions, as in "
+                f"MMESSampler({{'x': FloatDistribution(-5, 5)}}), not {search_space!r}"
+            )
         self._axes = {name: _axis(name, kind) for name, kind in search_space.items()}
         self._searched = [name for name, axis in self._axes.items() if not axis.kind.single()]
         if not self._searched:
@@ -358,5 +363,9 @@ def _axis(name: str, kind: BaseDistribution) -> _Axis:
         raise ValueError(
             f"the parameter {name!r} must have a float or an integer distribution, not {kind}: "
             "leave it out of search_space, and the independent sampler chooses it"
+        )
+    if not math.isfinite(kind.high - kind.low):
+        raise ValueError(
+            f"the parameter {name!r} must have a range whose width is a finite number, not {kind}"
         )
     return _Axis(kind)

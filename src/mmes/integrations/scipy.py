@@ -177,7 +177,7 @@ def _box(bounds: Any, n: int) -> tuple[Any, Any] | None:
 
 def _inside(start: Any, lower: Any, upper: Any) -> Any:
     """Return the start point moved into the box; `basinhopping`, for one, may leave it."""
-    if len(lower) != len(start) or (lower > upper).any():
+    if len(lower) != len(start) or not (lower <= upper).all():
         return start  # `minimize` says what is wrong with the box
     moved = np.clip(start, lower, upper)
     if (moved != start).any():

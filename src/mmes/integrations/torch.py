@@ -11,319 +11,29 @@ True
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mmes.base import memory
-from mmes.base.extras import missing
-from mmes.errors import MMESWarning, warn_user
 from mmes.integrations.own_options import refuse_own_options
-from mmes.integrations.precision import SmallSteps
+from mmes.integrations.torch_module import (
+    FlatParameters,
+    LoopWarning,
+    Loss,
+    Mode,
+    ModuleObjective,
+    Randomness,
+    torch,
+)
 from mmes.minimize import minimize
 from mmes.run.result import Result
 
-try:
-    import torch
-    from torch.func import functional_call, vmap
-except ImportError as error:
-    raise missing("torch", "torch") from error
-
 __all__ = ["FlatParameters", "LoopWarning", "ModuleObjective", "minimize_module"]
 
-Loss = Callable[[Any], Any]
-Mode = Literal["auto", "vmap", "loop"]
-Randomness = Literal["error", "different", "same"]
-
-# What PyTorch says when vmap cannot do something that a plain call can.
-_NOT_FOR_VMAP = (
-    "atching rule not implemented",
-    "vmap: It looks like",
-    "functorch transform",
-    "must only return Tensors",
-)
 _OWN_OPTIONS = {
     "fun": "the loss is the objective",
     "x0": "the start is what the module holds",
     "vectorized": "the module is given all candidates of a generation at once",
 }
-_SHARE_FOR_BATCH = 0.25
-_COPIES = 4  # of a candidate: as it comes, on the device, and two for what the forward pass makes
-
-
-class LoopWarning(MMESWarning):
-    """The candidates are evaluated one after the other, since vmap cannot evaluate them at once."""
-
-
-class FlatParameters:
-    """The trainable parameters of a module as one vector.
-
-    Those with ``requires_grad``, in the order of ``named_parameters()``; tied ones count once.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The module; it is read and, by `write` alone, written.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The parameters, in the order of the vector.
-    n : int
-        The number of variables.
-    """
-
-    def __init__(self, module: torch.nn.Module):
-        if not isinstance(module, torch.nn.Module):
-            raise TypeError(f"module must be a torch.nn.Module, not {module!r}")
-        self.module = module
-        trainable = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        if not trainable:
-            raise ValueError("the module has no parameters with requires_grad: nothing to minimise")
-        for name, parameter in trainable.items():
-            if not parameter.is_floating_point() or parameter.is_meta:
-                where = "on the device meta" if parameter.is_meta else f"of {parameter.dtype}"
-                raise ValueError(f"the parameter {name} must hold real numbers, not be {where}")
-        self.names = tuple(trainable)
-        self._parameters = tuple(trainable.values())
-        self._sizes = [parameter.numel() for parameter in self._parameters]
-        self.n = sum(self._sizes)
-
-    @property
-    def x0(self) -> NDArray[np.float64]:
-        """The parameters as they are now, in float64."""
-        parts = [p.detach().reshape(-1).to("cpu", torch.float64) for p in self._parameters]
-        return torch.cat(parts).numpy()
-
-    def unflatten(
-        self, points: Any, device: Any = None, dtype: torch.dtype | None = None
-    ) -> dict[str, torch.Tensor]:
-        """Return vectors as parameters.
-
-        Parameters
-        ----------
-        points : array or tensor, shape (n,) or (k, n)
-            One vector, or one per row.
-        device, dtype : optional
-            Where and in which format; by default those of each parameter.
-
-        Returns
-        -------
-        dict of str to tensor
-            One tensor per parameter, of its shape, with k in front if `points` has rows.
-        """
-        if not isinstance(points, torch.Tensor):
-            points = torch.tensor(np.asarray(points))
-        if points.shape[-1] != self.n:
-            raise ValueError(f"{self.n} variables are expected, not {points.shape[-1]}")
-        parts = torch.split(points, self._sizes, dim=-1)
-        return {
-            name: part.reshape(points.shape[:-1] + parameter.shape).to(
-                device or parameter.device, dtype or parameter.dtype
-            )
-            for name, parameter, part in zip(self.names, self._parameters, parts, strict=True)
-        }
-
-    def write(self, x: Any) -> None:
-        """Write one vector into the module's parameters."""
-        with torch.no_grad():
-            values = self.unflatten(x)
-            for name, parameter in zip(self.names, self._parameters, strict=True):
-                parameter.copy_(values[name])
-
-    def objective(
-        self,
-        loss: Loss,
-        chunk: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> ModuleObjective:
-        """Return a loss of the module as an objective for ``mmes.minimize(..., vectorized=True)``.
-
-        Parameters are those of `ModuleObjective`.
-        """
-        return ModuleObjective(self, loss, chunk=chunk, device=device, dtype=dtype, **options)
-
-
-class ModuleObjective:
-    """A loss of a module as a function of its flat parameters, for many candidates at once.
-
-    Parameters
-    ----------
-    flat : FlatParameters
-        The module.
-    loss : callable
-        Takes the module, to be called and used as ever, and returns a tensor with one number.
-    chunk : int, optional
-        Candidates evaluated at once; by default as many as a quarter of the free memory holds, and
-        half as many whenever a GPU's memory is too small for the forward pass.
-    device, dtype : optional
-        Where and in which format to compute; by default as the module is. What the loss brings
-        along, such as data, must fit.
-    mode : {"auto", "vmap", "loop"}
-        All candidates of a chunk at once by `torch.func.vmap`, or one after the other; "auto" is
-        vmap, and the loop from the first generation on if vmap cannot do it, with a warning.
-    randomness : {"error", "different", "same"}
-        Whether the loss may draw random numbers (dropout, minibatches): an error; yes, for each
-        candidate different ones; yes, the same for the candidates of a chunk. The objective is
-        noisy then.
-    training : bool
-        Whether the module keeps its training mode; by default it is in evaluation mode during a
-        call.
-
-    Notes
-    -----
-    The module is unchanged after a call. Values are the same to the bit for the same mode, chunk,
-    device and version of PyTorch; vmap and the loop differ by rounding.
-    """
-
-    def __init__(
-        self,
-        flat: FlatParameters,
-        loss: Loss,
-        *,
-        chunk: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-        mode: Mode = "auto",
-        randomness: Randomness = "error",
-        training: bool = False,
-    ):
-        for name, value, allowed in (
-            ("mode", mode, ("auto", "vmap", "loop")),
-            ("randomness", randomness, ("error", "different", "same")),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
-        if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
-            raise ValueError(f"chunk must be an integer >= 1, not {chunk!r}")
-        self.flat = flat
-        self.mode: Mode = mode
-        self._call = _LossOf(flat.module, loss)
-        self._chunk = chunk
-        self._device = None if device is None else torch.device(device)
-        self._dtype = dtype
-        self._randomness: Randomness = randomness
-        self._training = training
-        dtypes = {dtype or parameter.dtype for parameter in flat._parameters}
-        coarsest = max(dtypes, key=lambda kind: torch.finfo(kind).eps)
-        self._small_steps = SmallSteps(
-            torch.finfo(coarsest).eps,
-            str(coarsest).removeprefix("torch."),
-            "dtype=torch.float64 computes with more digits",
-        )
-        # The host's copy of a chunk. Not what `ask` returned, which is read-only; and in float32
-        # where that is all the module wants, which halves what travels to a device.
-        self._wide = torch.float64 if torch.float64 in dtypes else torch.float32
-        self._buffer = torch.empty((0, flat.n), dtype=self._wide)
-
-    def __call__(self, points: Any) -> NDArray[np.float64]:
-        """Return the loss of each row."""
-        self._small_steps.look(points)
-        parts, done = [], 0
-        with _as_it_was(self.flat.module, self._training), torch.no_grad():
-            while done < points.shape[0]:
-                rows = points[done : done + self._rows()]
-                try:
-                    parts.append(self.values_of(self.flat.unflatten(*self._moved(rows))))
-                except torch.OutOfMemoryError:
-                    if len(rows) == 1:
-                        raise
-                    self._chunk = max(1, len(rows) // 2)
-                    torch.cuda.empty_cache()
-                    continue
-                done += len(rows)
-        return np.concatenate(parts)
-
-    def _rows(self) -> int:
-        if self._chunk is None:
-            place = self._device or self.flat._parameters[0].device
-            free = memory.available_bytes()
-            if place.type == "cuda":
-                free = min(free, torch.cuda.mem_get_info(place)[0])
-            candidate = _COPIES * self.flat.n * self._wide.itemsize
-            self._chunk = max(1, int(free * _SHARE_FOR_BATCH) // candidate)
-        return self._chunk
-
-    def _moved(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Return a chunk in memory of our own, and where it goes."""
-        if isinstance(rows, torch.Tensor):
-            return rows, self._device, self._dtype
-        if len(self._buffer) < len(rows):
-            place = self._device or self.flat._parameters[0].device
-            self._buffer = torch.empty(
-                (len(rows), self.flat.n), dtype=self._wide, pin_memory=place.type == "cuda"
-            )
-        buffer = self._buffer[: len(rows)]
-        buffer.numpy()[...] = rows
-        return buffer, self._device, self._dtype
-
-    def _fixed(self) -> dict[str, torch.Tensor]:
-        """Return what is not searched: frozen parameters and copies of the buffers."""
-        module, searched = self.flat.module, set(self.flat.names)
-        fixed = {name: p for name, p in module.named_parameters() if name not in searched}
-        fixed |= {name: b.clone() for name, b in module.named_buffers()}
-        return {
-            "module." + name: tensor.to(
-                self._device or tensor.device,
-                (self._dtype if tensor.is_floating_point() else None) or tensor.dtype,
-            )
-            for name, tensor in fixed.items()
-        }
-
-    def values_of(self, candidates: dict[str, torch.Tensor]) -> NDArray[np.float64]:
-        """Return the values of candidates by the module's own names, one row each."""
-        inner = {"module." + name: tensor for name, tensor in candidates.items()}
-        if self.mode != "loop":
-            try:
-                fixed = self._fixed()
-                every = vmap(
-                    lambda one: functional_call(self._call, one | fixed, ()),
-                    randomness=self._randomness,
-                )
-                values = every(inner)
-                self.mode = "vmap"
-                return values.to("cpu", torch.float64).numpy()
-            except (RuntimeError, ValueError) as error:
-                self._explain(error)
-                reason = _first_sentence(error)
-                self.mode = "loop"
-                warn_user(
-                    f"the candidates are evaluated one after the other, since vmap cannot do it "
-                    f"({reason})",
-                    LoopWarning,
-                )
-        count = len(next(iter(inner.values())))
-        found = []
-        for row in range(count):
-            one = {name: tensor[row] for name, tensor in inner.items()}
-            before = self._random_state() if row == 0 and self._randomness == "error" else None
-            found.append(functional_call(self._call, one | self._fixed(), ()))
-            if before is not None and not torch.equal(before, self._random_state()):
-                raise _draws_random_numbers()
-        return np.stack([np.asarray(torch.as_tensor(v).to("cpu", torch.float64)) for v in found])
-
-    def _random_state(self) -> torch.Tensor:
-        place = self._device or self.flat._parameters[0].device
-        return torch.cuda.get_rng_state(place) if place.type == "cuda" else torch.get_rng_state()
-
-    def _explain(self, error: RuntimeError | ValueError) -> None:
-        """Raise an error that tells what to do, unless the loop can help."""
-        text = str(error)
-        if "randomness error mode" in text:
-            raise _draws_random_numbers() from error
-        if "atch norm" in text and self._training:
-            raise RuntimeError(
-                "a module with batch normalisation in training mode would change its running "
-                "statistics with every candidate: leave training=False, or set "
-                "track_running_stats=False, or take mode='loop'"
-            ) from error
-        if self.mode == "vmap" or not any(mark in text for mark in _NOT_FOR_VMAP):
-            raise error
 
 
 def minimize_module(
@@ -345,7 +55,8 @@ def minimize_module(
     ----------
     module : torch.nn.Module
         The start; afterwards it holds the best parameters found. If the run ends by an error it is
-        unchanged.
+        unchanged. Where candidates are evaluated in place, it holds the mean of the search whenever
+        a callback is called.
     loss : callable
         Takes the module and returns a tensor with one number.
     sigma0 : float
@@ -354,7 +65,8 @@ def minimize_module(
     chunk, device, dtype, mode, randomness, training
         As in `ModuleObjective`.
     **options
-        As in `mmes.minimize`.
+        As in `mmes.minimize`. ``scale="parameters"`` takes the standard deviation of each tensor as
+        the typical size of its entries (`FlatParameters.deviations`); `sigma0` multiplies it.
 
     Returns
     -------
@@ -378,42 +90,25 @@ def minimize_module(
         randomness=randomness,
         training=training,
     )
-    result = minimize(objective, flat.x0, sigma0, vectorized=True, **options)
+    if isinstance(options.get("scale"), str):
+        if options["scale"] != "parameters":
+            raise ValueError(f"scale must be 'parameters' or sizes, not {options['scale']!r}")
+        options["scale"] = flat.deviations()
+    start = flat.x0
+
+    def restored(progress: Any) -> None:
+        """Leave the mean in the module, not the candidate that was evaluated last."""
+        if objective.mode == "in_place":
+            flat.write(progress.mean)
+
+    given = options.pop("callback", None)
+    others = [] if given is None else given if isinstance(given, Sequence) else [given]
+    try:
+        callbacks = [restored, *others]
+        result = minimize(objective, start, sigma0, vectorized=True, callback=callbacks, **options)
+    except BaseException:
+        if objective.mode == "in_place":
+            flat.write(start)
+        raise
     flat.write(result.x)
     return result
-
-
-class _LossOf(torch.nn.Module):
-    """The loss as a module around the module, so that the loss sees it with replaced parameters."""
-
-    def __init__(self, module: torch.nn.Module, loss: Loss):
-        super().__init__()
-        self.module = module
-        self._loss = (loss,)  # in a tuple, or a loss that is a module became part of this one
-
-    def forward(self) -> Any:
-        return self._loss[0](self.module)
-
-
-@contextlib.contextmanager
-def _as_it_was(module: torch.nn.Module, training: bool) -> Iterator[None]:
-    """Put a module into evaluation mode unless `training`; restore each submodule's mode after."""
-    before = [(part, part.training) for part in module.modules()]
-    if not training:
-        module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in before:
-            part.training = mode
-
-
-def _draws_random_numbers() -> ValueError:
-    return ValueError(
-        "the loss draws random numbers (dropout, a minibatch?), so its values would be noisy: draw "
-        "them before, or allow it with randomness='different' or 'same'"
-    )
-
-
-def _first_sentence(error: Exception) -> str:
-    return str(error).partition(". ")[0].partition("\n")[0]

@@ -52,15 +52,16 @@ class HostVectors:
 
     def population(self, rows: int, n: int) -> Vector:
         """See `Kernel.population`."""
-        pool, shape = self._pool, (rows, n)
-        if pool and pool[0].shape != shape:
-            pool.clear()  # the population has changed: that memory will not be asked for again
+        pool = self._pool
+        if pool and (rows > pool[0].shape[0] or n != pool[0].shape[1]):
+            pool.clear()  # the population has grown: that memory will not be asked for again
         for block in pool:
             if block.free:
-                return block.lent()
-        pool.insert(0, _Block(shape))
+                return block.lent(rows)
+        # As large as the largest so far: what is not used is not touched.
+        pool.insert(0, _Block(pool[0].shape if pool else (rows, n)))
         del pool[_KEPT:]
-        return pool[0].lent()
+        return pool[0].lent(rows)
 
     def from_host(self, array: NDArray[Any]) -> Vector:
         """See `Kernel.from_host`."""
@@ -178,9 +179,9 @@ class _Block:
         """Whether no array that shares this memory is left."""
         return self._user is None or self._user() is None
 
-    def lent(self) -> Vector:
-        """Return the memory as a new array."""
-        user = self._array.view(_Lent)
+    def lent(self, rows: int) -> Vector:
+        """Return the memory of so many rows as a new array."""
+        user = self._array[:rows].view(_Lent)
         self._user = weakref.ref(user)
         return user.view(np.ndarray)
 

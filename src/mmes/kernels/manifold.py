@@ -101,6 +101,10 @@ class ManifoldKernel(HostVectors):
         if call.archive_row is not None:
             call.archive_row[:] = call.path
 
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """Refuse: the tangents that led to the parents are kept, for all of a generation."""
+        raise ValueError(f"a search on {self.manifold} keeps its population")
+
     def adapt_scale(self, call: ScaleCall) -> None:
         """Refuse: a manifold's coordinates have no scales of their own."""
         raise ValueError(f"scaling='adaptive' cannot be combined with {self.manifold}")

@@ -15,6 +15,7 @@ from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -24,7 +25,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.spaces.boxes import Box, BoxCode
 
-RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall)
+RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall, NoiseWithin)
 """The records that C++ reads, by the places that their fields had when it was compiled."""
 
 
@@ -105,10 +106,16 @@ class NativeKernel(HostVectors):
         """See `Kernel.recombine`."""
         _native.recombine(self._level, self._threads_for(call.population.size), call)
 
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """See `Kernel.sample_and_recombine`."""
+        threads = self._threads_for(step.mean.size * step.parents.size)
+        _native.sample_and_recombine(self._level, threads, sampling, step)
+
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
         threads = self._threads_for(call.scale.size * call.weights.size)
-        kept = self._kept.found(call)
+        address = call.seed, call.generation, call.noise, call.weights.size, call.scale.size
+        kept = self._kept.found(address)
         _native.adapt_scale(self._level, threads, call, SCALE_INCREMENT_LIMIT, kept)
 
     def confine(self, image: Vector, points: Vector, box: Box) -> None:
@@ -134,8 +141,16 @@ class NativeKernel(HostVectors):
         """See `ReducingKernel.noise_sum`."""
         total = np.empty(n)
         threads = self._threads_for(n * weights.size)
-        _native.noise_sum(self._level, threads, total, weights, noise, seed, generation)
+        kept = self._kept.found((seed, generation, noise, weights.size, n))
+        _native.noise_sum(self._level, threads, total, weights, noise, seed, generation, kept)
         return total
+
+    def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
+        """See `ReducingKernel.noise_within`."""
+        total = np.empty(call.mean.size)
+        threads = self._threads_for(call.population.size)
+        kept = self._kept.found((call.seed, call.generation, call.noise, call.draws, total.size))
+        return total, _native.noise_within(self._level, threads, total, call, kept)
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""
@@ -191,7 +206,7 @@ class NativeKernel(HostVectors):
 
 
 class _KeptNoise:
-    """The isotropic parts of the last sampled generation, for `adapt_scale`."""
+    """The isotropic parts of the last sampled generation, for what is learnt from them."""
 
     def __init__(self) -> None:
         self._rows = np.empty((0, 0), dtype=np.float32)
@@ -209,9 +224,8 @@ class _KeptNoise:
         self._address = (call.seed, call.generation, call.law.noise, call.draws, n)
         return self._rows
 
-    def found(self, call: ScaleCall) -> NDArray[np.float32] | None:
-        """Return the noise that a call needs, if it was kept."""
-        wanted = (call.seed, call.generation, call.noise, call.weights.size, call.scale.size)
+    def found(self, wanted: tuple[int, int, int, int, int]) -> NDArray[np.float32] | None:
+        """Return the noise of this seed, generation, law, draws and dimension, if it was kept."""
         return self._rows if self._address == wanted else None
 
 

@@ -105,8 +105,8 @@ class SampleCall(NamedTuple):
 
     Attributes
     ----------
-    population : handle, shape (k, n)
-        Receives the candidates.
+    population : handle, shape (k, n), or None
+        Receives the candidates; None in `Kernel.sample_and_recombine` alone.
     draws : int
         Number of independent steps h.
     mean : handle
@@ -122,8 +122,9 @@ class SampleCall(NamedTuple):
         Which candidates are wanted, one per row of the population; None stands for all in order.
         A candidate does not depend on which others are wanted.
     keep_noise : bool
-        Whether `Kernel.adapt_scale` will be called for this generation. A kernel may then keep the
-        isotropic parts, up to `KEPT_NOISE_BYTES`, instead of making them again.
+        Whether the isotropic parts of this generation will be wanted again, by `adapt_scale` or
+        `noise_sum`. A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of making
+        them again.
     """
 
     population: Handle
@@ -143,7 +144,9 @@ class RecombineCall(NamedTuple):
     """The step of the mean to the weighted parents, the path with it, both in place.
 
     The path becomes decay * path + gain * (step of the mean), and is also written to
-    `archive_row` where there is one. With a `ranking` (see `Kernel.ranked`) `parents` are ranks.
+    `archive_row` where there is one. `parents` are rows of the population; candidates where there
+    is none, in `Kernel.sample_and_recombine`; ranks where there is a `ranking` (see
+    `Kernel.ranked`).
     """
 
     population: Handle
@@ -167,6 +170,45 @@ class ScaleCall(NamedTuple):
     scale: Handle
     weights: Vector
     rate: float
+    noise: Noise
+    seed: int
+    generation: int
+
+
+class NoiseWithin(NamedTuple):
+    """The isotropic parts of the steps as clipping left them, weighted and added up.
+
+    The part of candidate i in a coordinate is that of its draw (for a mirror image the negative)
+    where it lies inside the box, and where it lies on a wall as much of that as fits into the step
+    that was evaluated.
+
+    Attributes
+    ----------
+    population : handle, shape (lambda, n)
+        The candidates as they were evaluated.
+    weights : ndarray
+        One weight per candidate.
+    draws : int
+        Number of independent steps h.
+    mean : handle
+        The mean that they were drawn around.
+    scale : handle or None
+        One scale per coordinate; None stands for ones.
+    size : float
+        Standard deviation of an isotropic part where the scale is 1.
+    box : Box
+        A box that clips.
+    noise : Noise
+    seed, generation : int
+    """
+
+    population: Handle
+    weights: Vector
+    draws: int
+    mean: Handle
+    scale: Handle | None
+    size: float
+    box: Box
     noise: Noise
     seed: int
     generation: int
@@ -295,6 +337,15 @@ class Kernel(Protocol):
         """Move mean and path; see `RecombineCall`."""
         ...
 
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """Move mean and path as `sample` and `recombine` would, without a population.
+
+        The parents, which are candidates of `sampling`, are made again and added up, a few
+        coordinates at a time: the same result to the bit. Both calls are about the same mean. Not
+        for a box with a treatment of its own, which looks at whole points.
+        """
+        ...
+
     def adapt_scale(self, call: ScaleCall) -> None:
         """Learn the scale of each coordinate; see `ScaleCall`."""
         ...
@@ -321,6 +372,15 @@ class ReducingKernel(Kernel, Protocol):
         """Return sum_i weights_i z_{0,i}, one weight per draw, of length n.
 
         The isotropic parts z_0 of the generation's draws are made again from their address.
+        """
+        ...
+
+    def noise_within(self, call: NoiseWithin) -> tuple[Handle, float]:
+        """Return the weighted sum of the isotropic parts, and the share that clipping left of them.
+
+        The share is that of sum_i |t_i|^2, with t_i the sum of draw i and its mirror image: 1 where
+        all candidates lie inside, 0 where no draw left a wall. It may exceed 1 where the members of
+        a pair would take back one another.
         """
         ...
 

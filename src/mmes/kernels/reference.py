@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base import randomness
 from mmes.base.randomness import Stream
-from mmes.kernels.host import HostVectors
+from mmes.kernels.host import HostVectors, ordered_sum
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -51,14 +54,15 @@ class ReferenceKernel(HostVectors):
         if law.drawn is not None:
             rows, factors = self.drawn_rows(law.drawn, draws, call.seed, call.generation)
         scale = None if law.scale is None else law.scale.astype(np.float32)
-        parts = isotropic_parts(law.noise, draws, n, call.seed, call.generation)
+        candidates = np.arange(count) if call.rows is None else call.rows
+        drawn, part_of = np.unique(candidates % draws, return_inverse=True)
+        parts = isotropic_parts(law.noise, drawn, n, call.seed, call.generation)
         steps: dict[int, Vector] = {}
-        for k in range(count):
-            candidate = k if call.rows is None else int(call.rows[k])
-            i = candidate % draws
+        for k, candidate in enumerate(candidates):
+            i = int(candidate % draws)
             if i not in steps:
                 factor = law.isotropic if law.isotropic_each is None else law.isotropic_each[i]
-                z = np.float32(factor) * parts[i]
+                z = np.float32(factor) * parts[part_of[k]]
                 if scale is not None and not law.scale_rows:
                     z *= scale
                 if rows is not None and factors is not None and call.directions is not None:
@@ -76,22 +80,23 @@ class ReferenceKernel(HostVectors):
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        # N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which
-        # would swamp the path once sigma is small against the mean.
-        step = _weighted(call.weights, call.population[call.parents] - call.mean)
-        path, mean = call.path, call.mean
-        path *= call.decay
-        path += call.gain * step
-        mean += step
-        if call.archive_row is not None:
-            call.archive_row[:] = path
+        _recombine(call, map(call.population.__getitem__, call.parents))
+
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """See `Kernel.sample_and_recombine`; one parent at a time."""
+        one = np.empty((1, step.mean.size))
+
+        def made(parent: int) -> Vector:
+            self.sample(sampling._replace(population=one, rows=np.array([parent])))
+            return one[0]
+
+        _recombine(step, map(made, step.parents))
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
         scale = call.scale
-        parts = isotropic_parts(
-            call.noise, call.weights.size, scale.size, call.seed, call.generation
-        )
+        every = np.arange(call.weights.size)
+        parts = isotropic_parts(call.noise, every, scale.size, call.seed, call.generation)
         increments = call.rate * _weighted(call.weights, parts.astype(np.float64) ** 2)
         np.clip(increments, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT, out=increments)
         # Less the mean: the overall size belongs to sigma.
@@ -106,8 +111,34 @@ class ReferenceKernel(HostVectors):
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
     ) -> Vector:
         """See `ReducingKernel.noise_sum`."""
-        parts = isotropic_parts(noise, weights.size, n, seed, generation)
+        parts = isotropic_parts(noise, np.arange(weights.size), n, seed, generation)
         return _weighted(weights, parts.astype(np.float64))
+
+    def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
+        """See `ReducingKernel.noise_within`."""
+        n, draws = call.mean.size, call.draws
+        size = call.size if call.scale is None else call.size * call.scale
+        total, left, drawn = np.zeros(n), np.zeros(n), np.zeros(n)
+        parts = isotropic_parts(call.noise, np.arange(draws), n, call.seed, call.generation)
+        for i, z in enumerate(parts.astype(np.float64)):
+            together, free = np.zeros(n), np.zeros(n)
+            for candidate, part in ((i, z), (draws + i, -z)):
+                if candidate < call.weights.size:
+                    x = call.population[candidate]
+                    inside = (x > call.box.lower) & (x < call.box.upper)
+                    evaluated = (x - call.mean) / size
+                    fitting = np.where(
+                        part > 0,
+                        np.minimum(part, np.maximum(evaluated, 0.0)),
+                        np.maximum(part, np.minimum(evaluated, 0.0)),
+                    )
+                    together += call.weights[candidate] * np.where(inside, part, fitting)
+                    free += call.weights[candidate] * part
+            total += together
+            left += together**2
+            drawn += free**2
+        whole = ordered_sum(drawn)
+        return total, ordered_sum(left) / whole if whole > 0 else 0.0
 
     def step_squares(self, call: RecombineCall) -> Vector:
         """See `ReducingKernel.step_squares`."""
@@ -123,7 +154,8 @@ class ReferenceKernel(HostVectors):
         generation: int,
     ) -> Vector:
         """See `ReducingKernel.project`."""
-        parts = isotropic_parts(noise, rows.shape[0], vectors.shape[1], seed, generation)
+        every = np.arange(rows.shape[0])
+        parts = isotropic_parts(noise, every, vectors.shape[1], seed, generation)
         products = np.zeros(rows.shape)
         for i, line in enumerate(rows):
             there = line >= 0
@@ -166,15 +198,28 @@ class ReferenceKernel(HostVectors):
 
 
 def isotropic_parts(
-    noise: Noise, draws: int, n: int, seed: int, generation: int
+    noise: Noise, draws: NDArray[np.int64], n: int, seed: int, generation: int
 ) -> NDArray[np.float32]:
-    """Return z_0 of every draw of a generation, one per row."""
-    every = np.arange(draws)
+    """Return z_0 of some draws of a generation, one per row."""
     if noise is Noise.NORMAL:
-        return randomness.normals(n, seed, Stream.ISOTROPIC, generation, every)
+        return randomness.normals(n, seed, Stream.ISOTROPIC, generation, draws)
     if noise is Noise.STUDENT:
-        return randomness.student(n, seed, generation, every)
-    return randomness.signs(n, seed, Stream.ISOTROPIC, generation, every)
+        return randomness.student(n, seed, generation, draws)
+    return randomness.signs(n, seed, Stream.ISOTROPIC, generation, draws)
+
+
+def _recombine(call: RecombineCall, parents: Iterable[Vector]) -> None:
+    """Move mean and path; the parents come one after the other, as points."""
+    path, mean, step = call.path, call.mean, np.zeros(call.mean.size)
+    # N.B. steps from the mean, not points: the weights sum to 1 only up to rounding, which would
+    # swamp the path once sigma is small against the mean.
+    for weight, x in zip(call.weights, parents, strict=True):
+        step += weight * (x - mean)
+    path *= call.decay
+    path += call.gain * step
+    mean += step
+    if call.archive_row is not None:
+        call.archive_row[:] = path
 
 
 def _weighted(weights: Vector, rows: Vector) -> Vector:

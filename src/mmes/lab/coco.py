@@ -1,6 +1,6 @@
 """Runs a strategy on a suite of COCO, the platform on which optimizers of this field are compared.
 
-``mmes coco bbob-largescale --dimensions 20,40 --budget 1000`` from the command line. What is
+``mmes coco bbob-largescale --dim 20,40 --budget 1000`` from the command line. What is
 written is read by ``python -m cocopp FOLDER``.
 """
 # pyright: reportMissingImports=false

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base import memory
 from mmes.problems import base, native
 from mmes.problems.problem import Batch, Problem, Vector, box
 
@@ -139,6 +140,7 @@ def make(
             )
     elif alpha is not None:
         raise ValueError(f"alpha={alpha!r} belongs to the ellipsoids; {name} has no such option")
+    _check_memory(name, n, rotated=kind != name)
     function, minimizer = _unrotated(kind, n, details.get("alpha", 6.0))
     if kind != name:
         rotated = Rotated(function, n, _checked_seed(seed), minimizer)
@@ -148,6 +150,19 @@ def make(
         raise ValueError(f"seed={seed!r} belongs to the rotated problems; {name} has no rotation")
     lower, upper = box(n, *BOX)
     return Problem(name, n, function, lower, upper, minimizer, 0.0, DESCRIPTIONS[name], details)
+
+
+def _check_memory(name: str, n: int, rotated: bool) -> None:
+    """Refuse at once what would fail, or be killed, after minutes of filling memory."""
+    # Minimiser, coefficients and box; and a rotation with what its decomposition takes.
+    needed = 8 * (4 * n + (3 * n * n if rotated else 0))
+    usable = memory.available_bytes() * memory.USABLE_SHARE
+    if needed > usable:
+        why = ", for a rotation matrix of n x n numbers" if rotated else ""
+        raise MemoryError(
+            f"{name} with {n:,} variables needs about {memory.in_words(needed)}{why}; "
+            f"{memory.in_words(usable)} are usable"
+        )
 
 
 def _unrotated(kind: str, n: int, alpha: float) -> tuple[Function, Vector]:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.errors import LostWorkerWarning, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
 from mmes.evaluate.workers.pickling import pickled
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
-from mmes.replicas.roster import Member, Message, Roster, Work
+from mmes.replicas.roster import SAY_SECONDS, Member, Message, Roster, Work
 from mmes.replicas.shares import Batch, Cutting, Round, ranges
 from mmes.strategies import AskTell
 
@@ -46,6 +46,8 @@ class Crew(Evaluator):
     threads : int or None
         Threads of the kernel of a replica.
     """
+
+    on_demand = True
 
     def __init__(
         self,
@@ -233,6 +235,19 @@ class Crew(Evaluator):
         for member in self.roster.members.copy():
             if member.batch is not None and now > member.since + self._limit(member.batch):
                 self.roster.lose(member, f"more than {self._timeout:g} s for an evaluation")
+            elif member.batch is not None and not member.overdue:
+                self._say_overdue(member, now - member.since)
+
+    def _say_overdue(self, member: Member, seconds: float) -> None:
+        """Say that an answer takes unusually long: some engines notice a dead machine late."""
+        usual = self._seconds * len(member.batch or ()) + self._overhead
+        if seconds > SAY_SECONDS + 10 * usual:
+            member.overdue = True
+            warn_user(
+                f"the replica on {self.roster.place(member)} has not answered for {seconds:.0f} s, "
+                f"where {usual:.2g} s are usual; it is waited for",
+                LostWorkerWarning,
+            )
 
     def _limit(self, batch: Batch) -> float:
         """Return the seconds for a batch: one evaluation at the limit, the others as usual."""

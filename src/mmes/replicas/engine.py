@@ -14,7 +14,8 @@ TERMS = (
     Option(
         "patience",
         float,
-        "Seconds to wait while fewer than `least` replicas are ready.",
+        "Seconds to wait while fewer than `least` replicas are ready, and for each answer of a "
+        "replica that is getting ready.",
         default=60.0,
         low=0,
     ),

@@ -109,6 +109,8 @@ class Head(Evaluator):
         Further arguments for the worker processes inside a rank.
     """
 
+    on_demand = True
+
     def __init__(self, comm: Any, terms: Terms, task: Task, settings: dict[str, Any]):
         self.retried = 0
         self._comm, self._terms, self._task, self._settings = comm, terms, task, settings

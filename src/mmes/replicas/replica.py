@@ -180,34 +180,32 @@ class Replica:
     def _points(self, es: AskTell, rows: Rows) -> list[NDArray[np.float64]]:
         """Return the candidates to be evaluated here, in parts that need no copying.
 
-        Where evaluations take longer than sampling, the others, which may become parents, are
-        sampled meanwhile. Where they do not, a long candidate that becomes no parent is never
-        made elsewhere than where it is evaluated.
+        Where evaluations take longer than sampling, all candidates are sampled meanwhile, for the
+        update. Where they do not, a long candidate is made where it is evaluated, and again in the
+        update if it becomes a parent.
         """
         own = [row for one, end in rows for row in range(one, end)]
         if self._sampled != es.generation:
             self._sampled = es.generation
             meanwhile = self._evaluation_seconds > self._sampling_seconds
             few = es.dimension >= LONG and len(own) <= _FEW * es.rows
-            self._apart = es.parents_suffice and (meanwhile or few)
-            if meanwhile:
-                points = es.ask(rows=own)
-                others = sorted(set(range(es.rows)) - set(own)) if self._apart else None
-                self._sampling = threading.Thread(
-                    target=self._sample, args=(es, others), daemon=True
-                )
-                self._sampling.start()
-                return [points]
+            fits = es.rows_at_once == es.rows
+            self._apart = not es.needs_population and not (fits and (meanwhile or not few))
             if self._apart:
                 return [self._sample(es, own)]
-            self._sample(es, None)
+            if meanwhile:
+                points = es.ask(rows=own)
+                self._sampling = threading.Thread(target=self._sample, args=(es,), daemon=True)
+                self._sampling.start()
+                return [points]
+            self._sample(es)
         self._end_sampling()
         if self._apart:
             return [es.ask(rows=own)]
         points = es.ask()
         return [points[one:end] for one, end in rows]
 
-    def _sample(self, es: AskTell, rows: list[int] | None) -> NDArray[np.float64]:
+    def _sample(self, es: AskTell, rows: list[int] | None = None) -> NDArray[np.float64]:
         """Return candidates, and note how long all of them take."""
         began = time.perf_counter()
         points = es.ask(rows=rows)
@@ -225,7 +223,7 @@ class Replica:
         return "done", *done[:3], None, None, done[3]
 
     def _behind(self) -> tuple[Any, ...]:
-        return "behind", -1 if self.es is None else self._es.generation
+        return "behind", -1 if self.es is None else self.es.generation
 
     def _catch_up(self, run: int, first: int, told: Sequence[bytes]) -> AskTell | None:
         """Tell the optimizer the values it lacks; None if some before them are missing, too."""
@@ -237,7 +235,7 @@ class Replica:
         for values in told[es.generation - first :]:
             if len(values) != 8 * es.rows:
                 break  # the budget ended within the generation: the run is over
-            es.ask(rows=[])  # parents that are not here yet are made when all values are told
+            es.ask(rows=[])  # parents are made when all values are told, if they are not here
             es.tell(np.frombuffer(values))
             self._last = values
         return es

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from mmes.base.memory import USABLE_SHARE
-from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.errors import (
+    EvaluationError,
+    LostWorkerWarning,
+    ReplicaMismatch,
+    ReplicaWarning,
+    in_number,
+    warn_user,
+)
 from mmes.replicas import digests
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
@@ -25,6 +32,8 @@ LOOK_SECONDS = 30.0
 _FIRST_PAUSE = 0.05
 _TURN_SECONDS = 0.1
 _FAREWELL_SECONDS = 1.0
+# Before it is said that the run waits.
+SAY_SECONDS = 5.0
 
 Message = tuple[Any, ...]
 Conversation = Generator[Message, Message, None]
@@ -48,10 +57,12 @@ class Member:
         The run it follows, and where it stands once it has read what was sent.
     pinned : bool
         Whether it is reading the head's own state, which must not change meanwhile.
-    batch : tuple of int or None
-        The rows it is evaluating, since when.
+    batch, since, overdue : tuple of int or None, float, bool
+        The rows it is evaluating, since when, and whether it was said that this takes long.
     joined : bool
         Whether it has ever been ready.
+    asked, asked_at : str, float
+        What was said last in the conversation, and when.
     """
 
     handle: Any
@@ -65,7 +76,10 @@ class Member:
     pinned: bool = False
     batch: Batch | None = None
     since: float = math.inf
+    overdue: bool = False
     joined: bool = False
+    asked: str = ""
+    asked_at: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +133,8 @@ class Roster:
         self._last_failure = ""
         self._next_look = -math.inf
         self._short_since: float | None = None
+        self._said_short = False
+        self._last_turn = time.monotonic()
         self._told: set[str] = set()
 
     @property
@@ -206,10 +222,14 @@ class Roster:
         if member not in self.members:
             return
         self._last_failure = f" The last one lost: {self.place(member)} ({why})."
+        rows = len(member.batch or ())
+        held = f" while it evaluated {in_number(rows, 'candidate')}" if rows else ""
         self._dismiss(member)
+        if not member.joined:
+            self._failed_starts += 1
+        warn_user(f"the replica on {self.place(member)} was lost{held}: {why}", LostWorkerWarning)
         if member.joined:
             return
-        self._failed_starts += 1
         if self.ready:
             pause = min(_FIRST_PAUSE * 2**self._failed_starts, LOOK_SECONDS)
             self._next_look = time.monotonic() + pause
@@ -239,14 +259,29 @@ class Roster:
         talking = any(m.greeted and m.conversation is not None for m in self.members)
         now, least = time.monotonic(), self._terms.least
         if talking or len(self.ready) >= least:
-            self._short_since = None
+            self._short_since, self._said_short = None, False
         elif self._short_since is None:
             self._short_since = now
+        elif self.underway and not self._said_short and now - self._short_since > SAY_SECONDS:
+            self._said_short = True
+            patience = f"the run waits up to {self._terms.patience:g} s"
+            warn_user(f"{self._shortage()}; {patience}", LostWorkerWarning)
         elif now - self._short_since > self._terms.patience:
             raise EvaluationError(
-                f"{len(self.ready)} replicas are ready and at least {least} are needed; waited "
-                f"{self._terms.patience:g} s. {self.engine.shortage()}.{self._last_failure}"
+                f"{self._shortage()}; waited {self._terms.patience:g} s. "
+                f"{self.engine.shortage()}.{self._last_failure}"
             )
+
+    def _shortage(self) -> str:
+        least = self._terms.least
+        return f"{len(self.ready)} replicas are ready and at least {least} are needed"
+
+    def _part_from_silent(self) -> None:
+        """Give up replicas that began to talk and fell silent before they were ready."""
+        now, patience = time.monotonic(), self._terms.patience
+        for member in self.members.copy():
+            if member.greeted and member.conversation and now - member.asked_at > patience:
+                self.lose(member, f"no answer to {member.asked!r} for {patience:g} s")
 
     def _bid_farewell(self, members: list[Member]) -> None:
         """Let idle replicas end their own worker processes."""
@@ -266,7 +301,7 @@ class Roster:
 
     def send_work(self, member: Member, message: Message, current: Round, batch: Batch) -> None:
         """Let a replica evaluate rows."""
-        member.batch, member.since = batch, time.monotonic()
+        member.batch, member.since, member.overdue = batch, time.monotonic(), False
         self._call(member, message, _Asked(member, (current, batch)))
 
     def send_notice(self, member: Member, message: Message) -> None:
@@ -281,16 +316,23 @@ class Roster:
 
     def turn(self, seconds: float) -> list[Work]:
         """Wait for answers at most so long, see to what has happened, return the finished work."""
+        # While the head evaluated by itself, nobody could be heard: that was no silence.
+        away = time.monotonic() - self._last_turn
+        for member in self.members:
+            member.asked_at += away
         if not self._asked and not self._finished:
             time.sleep(seconds)
         elif self._asked:
             for future in self.engine.wait(list(self._asked), 0 if self._finished else seconds):
                 self._receive(future)
+        self._part_from_silent()
         self._watch_strength()
+        self._last_turn = time.monotonic()
         finished, self._finished = self._finished, []
         return finished
 
     def _call(self, member: Member, message: Message, asked: _Asked) -> None:
+        member.asked, member.asked_at = message[0], time.monotonic()
         try:
             self._asked[self.engine.call(member.handle, message)] = asked
         except self.engine.lost as error:

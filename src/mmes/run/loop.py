@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
 from mmes.constraints import Constraints, check_usable
 from mmes.errors import (
@@ -26,9 +27,10 @@ from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
+from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
-from mmes.run.interrupts import Interrupts
+from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Verdict, comparable
 from mmes.run.progress import Observers, Progress
@@ -38,12 +40,13 @@ from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
-from mmes.spaces.boxes import Clip
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
+# Growing is worth it where at least so many generations are left.
+_WORTH = 50
 
 
 class Run:
@@ -108,9 +111,8 @@ class Run:
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
-        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
-        polls = self._evaluator.polls
-        self._at_work = self._interrupts.guarded() if polls else self._interrupts.interruptible()
+        vectorized, constraints = settings.evaluation["vectorized"], self._state.constraints
+        self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized, constraints)
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
@@ -184,7 +186,7 @@ class Run:
         except (KeyboardInterrupt, SystemExit) as error:
             first = error
             if getattr(error, "result", None) is None:  # a signal after all was done
-                error.result = result  # type: ignore[union-attr]
+                _attach(error, result)
             raise
         finally:
             self._state.spent += Spent(seconds=self._limits.elapsed)
@@ -206,7 +208,8 @@ class Run:
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._look_at_mean(self._handle_noise(self._generation()))
+            reason = self._handle_collapse(self._handle_noise(self._generation()))
+            reason = self._look_at_mean(reason)
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -236,9 +239,11 @@ class Run:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
         rows, self._rows = self._begin(), None
-        points, sigma = es.ask(), es.sigma
-        values = self._evaluate(points[:rows], es.generation, self._limits.time_is_left)
-        complete = len(values) == points.shape[0]
+        sigma, few = es.sigma, es.rows_at_once
+        whole = few == es.rows
+        points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
+        values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
+        complete = len(values) == es.rows
         self._settled = False
         handled = state.constraints
         if handled is not None:
@@ -260,8 +265,7 @@ class Run:
             state.record()
         self._settled = True
         if complete:
-            with self._at_work:
-                self._evaluator.told(values)
+            self._evaluation.told(values)
         self._warn_of_failures(values)
         if self._limits.target_reached():
             return StopReason.TARGET_REACHED
@@ -282,26 +286,11 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._limits.evaluations_left()))
-            with self._at_work:
-                self._evaluator.begin(es.generation, self._rows)
+            self._evaluation.begin(es.generation, self._rows)
         return self._rows
 
-    def _evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        check = self._interrupts.check
-
-        def going() -> bool:
-            check()
-            return keep_going()
-
-        with self._at_work:
-            found = self._evaluator.evaluate(points, generation, going)
-        handled = self._state.constraints
-        return found if handled is None else handled.table(found)
-
     def _follow(self) -> None:
-        with self._at_work:
+        with self._evaluation.guard:
             es = self._state.es
             if not self.generations and not self._state.start:
                 room = self._evaluator.memory_limit()
@@ -404,6 +393,29 @@ class Run:
         self._follow()
         return None
 
+    def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
+        """Grow where sigma collapses, as at a kink, instead of coming to an end there."""
+        state = self._state
+        ends_it = reason is not None and reason not in RESTARTABLE
+        if ends_it or self._options["noise"] == "no" or state.partial.evaluations:
+            return reason
+        answer = state.es.answer_to_collapse()
+        if answer is None:
+            return reason
+        size = state.es.population_size * 2 ** answer[0]
+        enough = _WORTH * size <= self._limits.evaluations_left()
+        if size > state.largest_population_size or not enough:
+            return reason
+        try:
+            self._settled = False
+            state.answer_collapse(*answer)
+        except MemoryError:
+            return reason
+        finally:
+            self._settled = True
+        self._follow()
+        return None
+
     def _limit_reached(self) -> StopReason | None:
         limit = self._limits.reached()
         if self._stop_requested.is_set() and limit not in _FIRST:
@@ -465,25 +477,9 @@ class Run:
             self._saver.save(self.generations, self._state_to_save)
 
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
-        """Return the points as they are evaluated, and `count` values of each, a column per point.
-
-        With constraints there is a third axis: what was measured.
-
-        An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
-        is called `count` times then.
-        """
-        kernel, box = self._state.es.kernel, self._settings.space.box
-        calls = count if self._settings.evaluation["vectorized"] else 1
-        rows = len(points) * count // calls
-        drawn = kernel.population(rows, self._state.es.dimension)
-        for row in range(rows):
-            kernel.assign(kernel.row(drawn, row), points[row % len(points)].reshape(-1))
-        if box is not None:
-            kernel.confine(drawn, drawn, Clip(*box))
-        shown = kernel.readonly_view(drawn, (rows, *points[0].shape))
-        values = [self._evaluate(shown, self.generations, lambda: True) for _ in range(calls)]
-        found = np.concatenate(values)
-        return shown[: len(points)], found.reshape(count, len(points), *found.shape[1:])
+        """Return the points as evaluated, and `count` values of each; see `Evaluation.repeated`."""
+        es, box = self._state.es, self._settings.space.box
+        return self._evaluation.repeated(es, box, self.generations, points, count)
 
     def _save_and_annotate(self, error: BaseException) -> None:
         """End early: save the state, tell what was found and how to go on."""
@@ -502,7 +498,7 @@ class Run:
         if place:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
-            error.result = self._result(StopReason.INTERRUPTED)  # type: ignore[union-attr]
+            _attach(error, self._result(StopReason.INTERRUPTED))
 
     def _close(self, first: BaseException | None, result: Result | None) -> None:
         """Give back what is held; the first error is raised, a later one is noted in it."""
@@ -562,3 +558,9 @@ class Run:
 
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
+
+
+def _attach(error: BaseException, result: Result | None) -> None:
+    """Let an error have the result; a class of the user's may refuse it."""
+    with contextlib.suppress(Exception):
+        error.result = result  # type: ignore[attr-defined]

@@ -47,14 +47,16 @@ LIMITS = (
         "Evaluate a start point that is given first, so that no result is worse, unless noise "
         "rules; mmes, sda-es and most competitors do so in any case.",
         default=True,
+        expert=True,
     ),
     Option(
         "noise",
         str,
         "'auto' finds out whether the objective is noisy, and answers with larger populations; "
-        "'yes' asks at once, and reports averages in any case; 'no' never evaluates a point again.",
+        "'on' asks at once, and reports averages in any case; 'off' never evaluates a point again.",
         default="auto",
         choices=("auto", "yes", "no"),
+        spelt={"yes": "on", "no": "off"},
     ),
     Option(
         "constraint_tolerance",
@@ -94,12 +96,14 @@ CHECKPOINTS = (
         "Write a checkpoint every so many generations instead.",
         default_text="off",
         low=1,
+        expert=True,
     ),
     Option(
         "checkpoint_strict",
         bool,
         "Whether a checkpoint that cannot be written ends the run, instead of one warning.",
         default=False,
+        expert=True,
     ),
     Option(
         "resume",

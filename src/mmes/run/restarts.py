@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mmes.base import randomness
 from mmes.base.randomness import Stream
 from mmes.base.reasons import StopReason
+from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Space
 
 Vector = NDArray[np.float64]
@@ -47,7 +48,7 @@ def start_point(space: Space, seed: int, start: int) -> Vector:
     if start == 0 and x0 is not None:
         return x0
     if manifold is not None:
-        return manifold.random_point(_StartNormals(seed, start))
+        return random_point(manifold, seed, start)
     if box is not None and all(np.isfinite(side).all() for side in box):
         return uniform_start(*box, seed, start)
     if x0 is None:
@@ -57,6 +58,11 @@ def start_point(space: Space, seed: int, start: int) -> Vector:
     step = space.reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
     point = x0 + step
     return point if box is None else np.clip(point, *box)
+
+
+def random_point(manifold: Manifold, seed: int, start: int = 0) -> Vector:
+    """Return the random start point on a manifold, by the seed and the number of the start."""
+    return manifold.random_point(_StartNormals(seed, start))
 
 
 class _StartNormals:

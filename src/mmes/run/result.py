@@ -64,7 +64,7 @@ class Result:
     options : dict
         Its options, with those filled in that were left to their defaults.
     kernel : str
-        The kernel that did the work.
+        The kernel that did the work, and whether it did so without a population.
     retried : int
         Evaluations that were repeated because a worker died or was killed; not part of `nfev`.
     reevaluated : dict of ndarray or None

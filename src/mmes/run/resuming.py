@@ -21,6 +21,8 @@ from mmes.spaces.manifolds import manifold_from
 from mmes.spaces.space import Space
 from mmes.strategies import Optimizer, get_strategy, named_strategy
 
+# The options of the search that may differ after resuming, because no result depends on them.
+_FREE_OPTIONS = (*PLACE_OPTIONS, "rows_at_once")
 # Arguments of `minimize` that are no options, and may differ after resuming.
 _FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
 
@@ -47,7 +49,7 @@ def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
     manifold = None if settings.space.manifold is None else settings.space.manifold.description()
     here["manifold"], there["manifold"] = manifold, saved["search"].get("manifold")
     options = saved["options"]
-    for name in set(settings.options) & set(options) - {"seed", *PLACE_OPTIONS}:
+    for name in set(settings.options) & set(options) - {"seed", *_FREE_OPTIONS}:
         here[name], there[name] = settings.options[name], options[name]
     if settings.seed_given:
         there["seed"] = saved["seed"]
@@ -81,7 +83,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
     given = dict(changes)
     strategy = given.pop("strategy", None)
     kind = None if strategy is None else get_strategy(strategy)
-    free = {option.name for option in RUN_OPTIONS} | {*PLACE_OPTIONS, *_FREE_ARGUMENTS}
+    free = {option.name for option in RUN_OPTIONS} | {*_FREE_OPTIONS, *_FREE_ARGUMENTS}
     for name in given:
         if name not in free:
             raise TypeError(
@@ -97,8 +99,10 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         own = saved["options"] | limits | {"threads": None, "resume": "never"}
         if "kernel" not in given:
             given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
-        place = {"kernel": given["kernel"], "device": given.get("device", own.get("device"))}
-        own = Place.apply(own, place)
+        # Not every strategy knows devices.
+        own = Place.apply(
+            own, {name: given[name] for name in ("kernel", "device") if name in given}
+        )
         validated(RUN_OPTIONS + kind.option_table(), own, "the checkpoint")
         if own.get("device") is not None:
             check_device_name(own["device"])  # before torch is loaded, which takes 300 MB

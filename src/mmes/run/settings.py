@@ -168,8 +168,7 @@ class RunSettings:
         MemoryError
             If no reduced archive fits.
         """
-        # An archive that was not named counts as it was planned here.
-        changed = es.reduced_options(usable)
+        changed = es.reduced_options(self.options, usable)
         warn_user(
             f"the machine with the least memory, {machine}, has {in_words(usable)} usable: "
             f"{', '.join(f'{name} is reduced to {value}' for name, value in changed.items())}",

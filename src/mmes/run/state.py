@@ -23,6 +23,9 @@ from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
+LARGEST_GROWTH = 16
+"""How many times its first size a population grows to against a collapse."""
+
 
 # Ends that come from outside say nothing of the constraints.
 _OUTSIDE = (
@@ -248,6 +251,23 @@ class RunState:
             self.es.resume_at(sigma)
         self.noise.wait()
 
+    def answer_collapse(self, doublings: int, sigma: float) -> None:
+        """Go on with a larger population and this sigma.
+
+        Raises
+        ------
+        MemoryError
+            If that does not fit; nothing has changed then.
+        """
+        self.es.grow(sigma, doublings)
+        self.growth += doublings
+        self.noise.wait()
+
+    @property
+    def largest_population_size(self) -> int:
+        """The size up to which the population of this start grows against a collapse."""
+        return LARGEST_GROWTH * self.first_population_size * 2**self.start
+
     def _here(self) -> Spent:
         es = self.es
         return Spent(es.evaluations, es.generation, es.failed_evaluations)
@@ -342,7 +362,11 @@ class RunState:
         again = {name: np.array(a, np.float64).ravel() for name, a in below("again/").items()}
         places = ("kernel", "threads", "device")
         where = {name: value for name, value in settings.options.items() if name in places}
-        es = settings.strategy.from_state(saved["search"] | {"arrays": below("search/")}, **where)
+        search = saved["search"] | {"arrays": below("search/")}
+        if "rows_at_once" in settings.options:
+            here = {"rows_at_once": settings.options["rows_at_once"]}
+            search["options"] = search["options"] | here
+        es = settings.strategy.from_state(search, **where)
         handling = settings.handling(constraints, es.dimension)
         if handling is not None:
             handling.restore(saved["constraints"], below("constraints/"), es.kernel)
@@ -426,7 +450,7 @@ class RunState:
             history=self.history.columns(self._line() if unwritten else None),
             strategy=settings.strategy_in_words,
             options=dict(es.options) | {"seed": settings.seed},
-            kernel=es.kernel.name,
+            kernel=_kernel_in_words(es),
             retried=total.retried,
             reevaluated=None if self.again is None else self.again.values(),
             **constrained,
@@ -448,3 +472,10 @@ class RunState:
             feasible = bool(again.excess[index] == 0.0)
         said = {"constraint_violation": violation, "multipliers": handled.multipliers}
         return said | {"active": handled.active}, feasible
+
+
+def _kernel_in_words(es: Optimizer) -> str:
+    """Return the kernel, and whether it worked without a population."""
+    if es.rows_at_once == es.rows:
+        return es.kernel.name
+    return f"{es.kernel.name}, without a population: {es.rows_at_once} candidates at a time"

@@ -15,6 +15,7 @@ from mmes.base.randomness import Stream
 from mmes.kernels import (
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     ReducingKernel,
     ReferenceKernel,
@@ -22,7 +23,7 @@ from mmes.kernels import (
     ScaleCall,
     StepLaw,
 )
-from mmes.spaces.boxes import BOXES, Box, Start
+from mmes.spaces.boxes import BOXES, Box, Clip, Start
 
 REFERENCE = ReferenceKernel()
 SIZES = [1, 65, 1100]
@@ -207,6 +208,34 @@ def test_scales_and_noise_sums_agree_with_the_reference(kernel: Any, noise: Nois
         found.append((k.to_host(scale), k.to_host(k.noise_sum(weights, n, noise, SEED, 3))))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 65, 1000])
+def test_noise_within_walls_agrees_with_the_reference(kernel: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    box = Clip(np.full(n, -1.0), np.full(n, 0.5))
+    points, mean = box.map_points(rng.standard_normal((5, n))), np.zeros(n)
+    weights, found = np.array([0.5, -0.25, 0.0, 0.3, 0.1]), []
+    for k in (REFERENCE, kernel):
+        population = k.population(5, n)
+        k.assign(population, points)
+        scale = k.from_host(np.linspace(0.5, 2.0, n))
+        call = NoiseWithin(
+            population,
+            weights,
+            3,
+            k.from_host(mean),
+            scale,
+            0.7,
+            box,
+            Noise.NORMAL,
+            SEED,
+            GENERATION,
+        )
+        total, share = k.noise_within(call)
+        found.append((k.to_host(total), share))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5, atol=1e-6)
+    assert found[1][1] == pytest.approx(found[0][1], rel=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 65, 1000])

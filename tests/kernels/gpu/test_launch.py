@@ -193,14 +193,14 @@ class Elsewhere:
 def test_values_of_another_device_come_through_the_one_door(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from mmes.strategies.shell.pending import told
+    from mmes.strategies.shell.pending import received
 
     flow = Watched()
     arrivals = Arrivals(flow)
     away = Elsewhere()
     assert arrivals.fetched(away) is away
     assert flow.waits == 1
-    assert told(None, away, None, 3)[1].tolist() == [3.0, 1.0, 2.0]
+    assert received(None, away, None, 3)[1].tolist() == [3.0, 1.0, 2.0]
     # A tensor that says that it lies on the second GPU, while the kernel's is the first.
     monkeypatch.setattr(flow, "index", 0)
     for values in (torch.rand(3), torch.rand(3, 1), torch.arange(3), [1.0, 2.0, 3.0]):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 from mmes.lab.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
 from mmes.lab.clustering.solve import PAPER_SETTINGS
+from mmes.lab.experiments import subspace_runs
 from mmes.lab.experiments.analysis.paper import load
+from mmes.lab.experiments.plan import Objective, Strategy, Trial
 
 
 def search(name: str, beta: float, seed: int, settings: SearchSettings = PAPER_SETTINGS):
@@ -71,3 +75,20 @@ def test_the_spectral_start_stays_near_with_short_steps():
     assert solution.value == pytest.approx(expected, rel=1e-12)  # the start is the optimum
     overlap = np.linalg.svd(basis.T @ solution.basis, compute_uv=False)
     assert overlap.min() > 1 - 1e-6
+
+
+def test_starts_come_from_our_streams(monkeypatch):
+    """Failed before: numpy's Generator drew them, whose stream may change."""
+    starts = []
+
+    def noted(self, laplacian, beta, start):
+        starts.append(start)
+        raise StopIteration
+
+    monkeypatch.setattr(np.random, "default_rng", None)
+    monkeypatch.setattr(subspace_runs, "subgradient_trust_region", functools.partial(noted, None))
+    problem = Objective("clustering/colon", options=(("beta", 0.01),))
+    with pytest.raises(StopIteration):
+        subspace_runs.perform_over_subspaces(Trial(Strategy("gsc"), problem, 1, 1, 100), {})
+    solution = search("colon", 1e-4, 1, SearchSettings(max_evaluations=1))
+    np.testing.assert_allclose(solution.basis, starts[0], rtol=1e-12, atol=1e-15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import mmes.lab.experiments.reproduce as carrying_out
 from mmes import problems
 from mmes.cli import main
 from mmes.lab.experiments.analysis.standings import count, points, standings, value_after
+from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.competition import Competition, competitor, finished_runs
 from mmes.lab.experiments.execute import Observed, perform, with_records
 from mmes.lab.experiments.plan import PlanError, Strategy
@@ -49,6 +51,15 @@ class TestWhatIsRun:
         ]
         assert base not in [other.runs()[0].key for other in others]
         assert competition(checkpoints=(5,)).runs()[0].key == base
+
+    def test_the_default_competes_by_its_name(self):
+        """Failed before: 'auto' was refused."""
+        auto = competitor(" AUTO ", {})
+        assert (auto.name, auto.label) == ("auto", "auto")
+        run = competition(strategies=(auto,), functions=("f1",), budget=300).runs()[0]
+        refuse_mistakes([run])
+        named = perform(replace(run, strategy=competitor("adaptive", {})))
+        assert perform(run).best == named.best
 
     def test_labels_are_those_of_the_paper(self):
         assert MMES.label == "MMES"
@@ -208,13 +219,39 @@ def test_a_list_of_runs_is_taken_over(tmp_path, capsys, monkeypatch):
     [
         ("a,b\n1,2\n", "has no column 'problem'"),
         ("problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
-         "started,mmes,key\nlsgo2010/f1,mmes,,,x,9,1,9,0,1,,0,k\n", "line 2: invalid literal"),
+         "started,mmes,key\nlsgo2010/f1,mmes,,,x,9,1,9,0,1,,0,0123456789abcdef\n",
+         "line 2: invalid literal"),
+        ("problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
+         "started,mmes,key\nclustering/x.mat,mmes,,,1,9,1,9,0,1,,0,0123456789abcdef\n",
+         "line 2: problem must be a function of a suite"),
     ],
 )  # fmt: skip
 def test_another_file_is_not_taken_over(content, sentence, tmp_path):
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(ValueError, match=sentence):
         take_over(tmp_path / "x.csv", Store(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize("key", ["../../precious", "", "0123456789ABCDEF", "0123456789abcdef0"])
+def test_a_key_of_a_file_leads_nowhere_else(key, tmp_path, capsys):
+    """Failed before: it overwrote a .parquet and deleted a .json file outside its folder."""
+    kept = [tmp_path / "precious.parquet", tmp_path / "runs" / "precious.json"]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("precious")
+    store = Store(tmp_path / "runs" / "a" / "runs")
+    (tmp_path / "bad.csv").write_text(
+        "problem,strategy,label,options,seed,budget,best_at_9,evaluations,restarts,cpu_seconds,"
+        "started,mmes,key\nlsgo2010/f1,mmes,,,1,9,1,9,0,1,,0,0123456789abcdef\n"
+        f"lsgo2010/f1,mmes,,,1,9,1,9,0,1,,0,{key}\n"
+    )
+    with pytest.raises(ValueError, match="line 3: key must be 16 hexadecimal digits, not"):
+        take_over(tmp_path / "bad.csv", store)
+    assert not store.folder.exists()
+    assert [path.read_text() for path in kept] == ["precious"] * 2
+    given = ["compete", "lsgo2010", "--out", str(tmp_path / "out"), "--no-report"]
+    assert main([*given, "--take-over", str(tmp_path / "bad.csv")]) == 2
+    assert "key must be 16 hexadecimal digits" in capsys.readouterr().err
 
 
 def test_old_runs_are_shown_under_the_name_of_today(tmp_path):
@@ -239,9 +276,11 @@ def test_the_report_of_a_competition(tmp_path, capsys, monkeypatch):
     [
         (["lsgo2014"], "suite must be one of"),
         (["lsgo2013", "--seeds", "3-1"], "--seeds must be a number K or a range I-K, not '3-1'"),
-        (["lsgo2013", "--budget", "0"], "--budget must be an integer of at least 1, not 0"),
+        (["lsgo2013", "--seeds", "1000000000000"], "seeds must be at most 1,000,000 in number"),
+        (["lsgo2013", "--seeds", f"{2**63}-{2**63}"], "--seeds must be at most 2^63 - 1"),
+        (["lsgo2013", "--strategy", "mmes,label==1+1"], "not begin with =, +, - or @"),
+        (["lsgo2013", "--budget", "0"], "--budget must be an integer from 1 to 2^63 - 1, not 0"),
         (["lsgo2013", "--strategy", "mmess"], "there is no strategy 'mmess'"),
-        (["lsgo2013", "--strategy", "auto"], "does not compete: name a strategy, such as 'adapt"),
         (["lsgo2013", "--strategy", "mmes,mixing"], "--strategy must be NAME=VALUE, not 'mixing'"),
     ],
 )

@@ -9,6 +9,7 @@ import mmes
 from mmes import problems
 from mmes.lab.experiments.execute import perform, starting_point
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.run.noise import NoiseWatch
 
 
 def make(**changes) -> Trial:
@@ -45,6 +46,23 @@ def test_a_run_is_what_minimize_gives():
     assert outcome.trace_sigma.shape == outcome.trace_best.shape
     assert outcome.versions["mmes"] == mmes.__version__
     assert 0.0 < outcome.objective_seconds <= outcome.cpu_seconds
+
+
+def test_evaluations_are_counted_as_in_the_papers(monkeypatch, tmp_path):
+    """Failed before: evaluations that ask whether the objective is noisy were counted, too."""
+    asked = []
+
+    def answer(self, values, sigma):
+        asked.append(values.size)
+        return False
+
+    monkeypatch.setattr(NoiseWatch, "suspects", lambda self, sigma, reason: True)
+    monkeypatch.setattr(NoiseWatch, "answer", answer)
+    assert perform(make(max_evaluations=500)).evaluations == 500
+    assert not asked
+    (tmp_path / "mine.py").write_text("def cost(x):\n    return float(x @ x)\n")
+    perform(make(max_evaluations=500, objective=Objective(f"{tmp_path}/mine.py:cost")))
+    assert asked  # a function of the user's may be noisy
 
 
 def test_a_spent_budget_is_no_success():

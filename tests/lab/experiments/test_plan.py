@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import pytest
 
+from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.plan import (
     Objective,
     Plan,
@@ -157,6 +159,9 @@ def test_a_problem_brings_its_box_treatment_unless_the_plan_names_one(bounds, tr
         ({"dimensions": (True,)}, "dimensions must be an integer"),
         ({"seeds": (-1,)}, "seeds must be an integer of at least 0, not -1"),
         ({"max_evaluations": 0}, "max_evaluations must be an integer of at least 1, not 0"),
+        ({"seeds": (2**63,)}, r"seeds must be at most 2\^63 - 1 = 9223372036854775807, not 9223"),
+        ({"max_evaluations": 2**63}, "max_evaluations must be at most"),
+        ({"start": (0.0, float("inf"))}, "start must be an interval"),
         ({"target": float("nan")}, "target must be a finite number"),
         ({"start": (5.0, -5.0)}, "start must be an interval"),
         ({"sigma0": 0.0}, "sigma0 must be positive"),
@@ -182,6 +187,19 @@ def test_bad_plans_are_refused(changes, sentence):
         ({"max_evaluations": 10}, "problems is missing"),
         ({"problems": ["cigar"]}, "max_evaluations is missing"),
         ({"problems": ["cigar"], "max_evaluations": 10, "budget": 1}, "unknown key 'budget'"),
+        (
+            {"problems": ["cigar"], "max_evaluations": 9, "seeds": 1e12},
+            "seeds must be at most 1,000",
+        ),
+        (
+            {"problems": ["cigar"], "max_evaluations": 9, "seeds": [2**64]},
+            "seeds must be at most 2",
+        ),
+        ({"problems": ["cigar"], "max_evaluations": 9, "start": [True, 5]}, "start must be"),
+        (
+            {"problems": [{"name": "cigar", "label": "=1+1"}], "max_evaluations": 9},
+            "must be printable and not begin with =, .* not '=1\\+1'",
+        ),
         ({"problems": "cigar", "max_evaluations": 10}, "problems must be a list"),
         ({"problems": [3], "max_evaluations": 10}, "problem needs a name"),
         ({"problems": ["cigar"], "max_evaluations": "many"}, "max_evaluations must be an integer"),
@@ -201,9 +219,25 @@ def test_bad_tables_are_refused(data, sentence):
         plan_from(data)
 
 
+def test_the_default_may_be_compared_by_its_name():
+    """Failed before: there is no strategy 'auto' here."""
+    auto = Strategy("auto", options=(("mixing", 2),))
+    refuse_mistakes(grid(strategies=(auto,), dimensions=(200,)).runs())
+    with pytest.raises(PlanError, match="it \\(here active-cma\\) has no option 'mixing'"):
+        refuse_mistakes(grid(strategies=(auto,), dimensions=(200, 10)).runs())
+
+
 def test_broken_files_are_named(tmp_path):
     with pytest.raises(PlanError, match="there is no plan file"):
         read_plan(tmp_path / "none.toml")
+    os.mkfifo(tmp_path / "pipe.toml")
+    for endless in (tmp_path / "pipe.toml", "/dev/zero"):  # failed before: it hung
+        with pytest.raises(PlanError, match="there is no plan file"):
+            read_plan(endless)
+    with open(tmp_path / "large.toml", "wb") as file:
+        file.truncate(10**8)
+    with pytest.raises(PlanError, match="too large for a plan"):
+        read_plan(tmp_path / "large.toml")
     (tmp_path / "bad.toml").write_text("name = ")
     with pytest.raises(PlanError, match=r"bad\.toml is not valid TOML"):
         read_plan(tmp_path / "bad.toml")

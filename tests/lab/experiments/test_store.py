@@ -8,7 +8,7 @@ import numpy as np
 import polars
 import pytest
 
-from mmes.checkpoint.files import write_atomically
+from mmes.checkpoint.files import plain_name, write_atomically
 from mmes.lab.experiments.analysis.statistics import first_hits
 from mmes.lab.experiments.objectives import named_file
 from mmes.lab.experiments.results.store import Store, StoreError, thin
@@ -79,6 +79,26 @@ def test_files_of_a_newer_schema_and_strange_files_are_refused(tmp_path):
     polars.DataFrame({"a": [1]}).write_parquet(path)
     with pytest.raises(StoreError, match="not one of runs"):
         store.rows()
+
+
+def test_a_key_in_a_stored_file_is_checked(tmp_path):
+    """Failed before: whatever a file called its key was taken for one."""
+    store = Store(tmp_path)
+    store.write(make_run(1), make_outcome())
+    path = store.path(make_run(1).key)
+    polars.read_parquet(path).with_columns(key=polars.lit("../x")).write_parquet(path)
+    with pytest.raises(StoreError, match=r"key must be 16 hexadecimal digits, not '\.\./x'"):
+        store.rows()
+    for name in (store.path, store.failure_path):
+        with pytest.raises(ValueError, match="hexadecimal"):
+            name("../../x")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", ".hidden", "", "c:x", "x\0"])
+def test_a_name_that_leads_elsewhere_is_refused(name):
+    with pytest.raises(ValueError, match="cannot be the name of a file here"):
+        plain_name(name)
+    assert plain_name("convergence-f1.svg") == "convergence-f1.svg"
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path):

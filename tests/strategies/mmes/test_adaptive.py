@@ -33,7 +33,8 @@ def test_with_its_five_points_off_it_is_mmes_to_the_bit(population_size) -> None
         0.5,
         mirroring="fixed",
         scaling="fixed",
-        damping=1.0,
+        step_size="paired",
+        c_s=0.3,
         c_a=4 / N,
         **options,
     )

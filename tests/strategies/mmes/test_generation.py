@@ -257,3 +257,14 @@ def test_golden_trajectory(kernel: str) -> None:
 
 if __name__ == "__main__":
     RECORDED.write_text(json.dumps(golden_run("reference"), indent=1) + "\n")
+
+
+@pytest.mark.parametrize(("n", "share"), [(6, 0.125), (20, 0.33), (210, 0.75), (1000, 0.88)])
+def test_first_steps_are_shorter_than_asked_for_as_docs_say(n, share):
+    """With an empty archive only the isotropic part is there: sqrt((1 - c_a)^m) of sigma0.
+
+    The standard deviation of n * 500 independent normals is known to 5 % with a false-alarm rate
+    of 1e-4 for n = 6, and far below for more.
+    """
+    points = mmes.MMES(np.zeros(n), 0.7, seed=1, population_size=1000).ask()
+    assert points.std() / 0.7 == pytest.approx(share, rel=0.05)

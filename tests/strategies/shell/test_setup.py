@@ -11,6 +11,7 @@ import pytest
 import mmes
 from mmes.base import memory
 from mmes.errors import ReducedArchiveWarning
+from mmes.spaces.manifolds import Grassmann
 
 N = 8
 
@@ -154,17 +155,67 @@ def test_memory_is_asked_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
         es = mmes.MMES(np.zeros(n), 1.0, seed=1)
     assert es.options["archive_size"] == 20
     with pytest.raises(MemoryError, match=r"m = 64 .* archive_size=20 would fit"):
-        mmes.MMES(np.zeros(n), 1.0, archive_size=64)
-    monkeypatch.setattr(memory, "available_bytes", lambda: fixed // 2)
-    with pytest.raises(MemoryError, match="population of 24 candidates alone takes"):
+        mmes.MMES(np.zeros(n), 1.0, archive_size=64, rows_at_once="all")
+    with pytest.raises(MemoryError, match=r"m = 80 .* archive_size=64 would fit"):
+        mmes.MMES(np.zeros(n), 1.0, archive_size=80)
+    monkeypatch.setattr(memory, "available_bytes", lambda: fixed // 4)
+    with pytest.raises(MemoryError, match="no archive fits: 2 candidates alone take"):
         mmes.MMES(np.zeros(n), 1.0)
 
 
+def test_where_the_population_does_not_fit_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 1000
+    with_population = 8 * n * (24 + 5) + 4 * n * 64
+    monkeypatch.setattr(memory, "available_bytes", lambda: int(with_population / 0.8) + 1)
+    es = mmes.MMES(np.zeros(n), 1.0, seed=1, archive_size=64)
+    assert es.rows_at_once == es.rows
+    assert es.planned_bytes == with_population
+    monkeypatch.setattr(memory, "available_bytes", lambda: int(with_population / 0.8) - 9)
+    es = mmes.MMES(np.zeros(n), 1.0, seed=1, archive_size=64)
+    # An eighth of the memory holds seven rows.
+    assert es.rows_at_once == 7
+    assert es.planned_bytes == 8 * n * (7 + 1 + 5) + 4 * n * 64
+    assert es.options["rows_at_once"] is None
+    # Growing needs no more memory: what the search holds is in use now.
+    left = int(with_population / 0.8) - 9 - es.planned_bytes
+    monkeypatch.setattr(memory, "available_bytes", lambda: left)
+    es.grow()
+    assert es.rows_at_once == 7
+    # The archive gives way only after the population has.
+    monkeypatch.setattr(memory, "available_bytes", lambda: int(8 * n * (7 + 8) / 0.8) + 1)
+    with pytest.warns(ReducedArchiveWarning, match="m is reduced to 16"):
+        es = mmes.MMES(np.zeros(n), 1.0, seed=1)
+    assert es.rows_at_once == 1
+
+
+def test_images_of_a_smooth_box_need_memory_with_a_population_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n = 1000
+    plain = 8 * n * (24 + 5) + 4 * n * 64
+    monkeypatch.setattr(memory, "available_bytes", lambda: int(plain / 0.8) + 1)
+    es = mmes.MMES(np.zeros(n), 1.0, seed=1, archive_size=64, bounds=(-1, 1))
+    assert es.rows_at_once == 7
+    assert es.planned_bytes == 8 * n * (7 + 1 + 5) + 4 * n * 64
+
+
+def test_rows_at_once_by_name() -> None:
+    es = mmes.MMES(np.zeros(10), 1.0, seed=1, rows_at_once=3)
+    assert es.rows_at_once == 3
+    assert mmes.MMES(np.zeros(10), 1.0, rows_at_once=99).rows_at_once == 11
+    with pytest.raises(ValueError, match="rows_at_once must be an integer >= 1, or 'all'"):
+        mmes.MMES(np.zeros(10), 1.0, rows_at_once=0)
+    with pytest.raises(ValueError, match=r"rows_at_once=2 cannot be combined with .*Grassmann"):
+        mmes.MMES(np.eye(6, 2), 1.0, manifold=Grassmann(6, 2), rows_at_once=2)
+    with pytest.raises(TypeError, match="rows_at_once"):
+        mmes.strategies.STRATEGIES["lm-ma"](np.zeros(10), 1.0, rows_at_once=2)
+
+
 def test_a_hundred_million_variables_get_a_quick_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine of 16 GiB: an error within a second, before anything is allocated."""
-    monkeypatch.setattr(memory, "available_bytes", lambda: 16 * 2**30)
+    """On a machine of 4 GiB: an error within a second, before anything is allocated."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
     huge = np.broadcast_to(0.0, (10**8,))
     began = time.process_time()
-    with pytest.raises(MemoryError, match="population of 59 candidates"):
+    with pytest.raises(MemoryError, match="2 candidates alone take"):
         mmes.MMES(huge, 1.0)
     assert time.process_time() - began < 1.0

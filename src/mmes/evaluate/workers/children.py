@@ -35,6 +35,18 @@ def script_from_a_pipe() -> Iterator[None]:
         main.__file__ = file
 
 
+def ending(process: Any, seconds: float) -> str:
+    """Return how a process ended, in words, after waiting at most so long for it."""
+    join(process, seconds)
+    code = None if process.pid is None else process.exitcode
+    if code is None:
+        return "its pipe was closed"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
 def kill(process: Any) -> None:
     """End a worker and what it has started, in its group of processes."""
     if process.pid is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import pickle
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from mmes.evaluate.remote import Task
@@ -55,12 +57,41 @@ def pickled_classes(*kinds: type) -> bytes:
     """
     dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
     try:
-        return dumps(kinds)
+        with _by_value({kind.__module__ for kind in kinds}):
+            return dumps(kinds)
     except Exception as error:
         raise TypeError(
             f"{', '.join(kind.__name__ for kind in kinds)} cannot be sent to another process "
             f"({error}); define it at the top of a module"
         ) from error
+
+
+@contextlib.contextmanager
+def _by_value(names: Collection[str]) -> Iterator[None]:
+    """Let classes travel by value whose module another process would not find.
+
+    That is so for a strategy that was named as ``file.py:Class``: its folder is in the path only
+    while it is loaded.
+    """
+    if cloudpickle is None:
+        yield
+        return
+    hidden = [name for name in names if not _can_be_found(name)]
+    for name in hidden:
+        cloudpickle.register_pickle_by_value(sys.modules[name])
+    try:
+        yield
+    finally:
+        for name in hidden:
+            cloudpickle.unregister_pickle_by_value(sys.modules[name])
+
+
+def _can_be_found(name: str) -> bool:
+    top = name.partition(".")[0]
+    if name not in sys.modules or top == "__main__":
+        return True
+    # Not importlib.util.find_spec, which believes what was imported before.
+    return any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
 
 
 def _culprit(thing: Any, name: str, dumps: Any, depth: int = 0) -> tuple[str, Exception] | None:

@@ -14,14 +14,14 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError
+from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, worker
@@ -53,6 +53,8 @@ class _Worker:
     ready: bool = False
     batch: Batch | None = None
     deadline: float = math.inf
+    lost: str = ""
+    """Why it was lost, once it is."""
 
 
 class ProcessEvaluator(Evaluator):
@@ -119,7 +121,9 @@ class ProcessEvaluator(Evaluator):
         self._make_slots(waiting, points)
         for who in list(self._crew):
             if not who.process.is_alive():  # while it had nothing to do
+                who.lost = children.ending(who.process, 0)
                 self._dismiss(who)
+                _tell_loss(who, generation, ())
         while waiting or self._busy():
             if not keep_going():
                 waiting.clear()  # those being evaluated are finished: they may have cost much
@@ -131,6 +135,7 @@ class ProcessEvaluator(Evaluator):
                 who.batch, who.deadline = None, math.inf
                 if outcome is None:
                     self._dismiss(who)
+                    _tell_loss(who, generation, batch or ())
                     if batch is not None:
                         waiting.extendleft(
                             reversed(self._again(batch, losses, points, done, generation))
@@ -190,8 +195,8 @@ class ProcessEvaluator(Evaluator):
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
-        limit = math.inf if self._timeout == math.inf else max(self._timeout, START_SECONDS)
-        who = _Worker(process, Channel(ours), slot, deadline=time.monotonic() + limit)
+        who = _Worker(process, Channel(ours), slot)
+        who.deadline = time.monotonic() + self._limit_of(who)
         self._crew.append(who)
         try:
             with children.script_from_a_pipe():
@@ -203,6 +208,11 @@ class ProcessEvaluator(Evaluator):
             time.sleep(_LOOK_SECONDS)
         finally:
             theirs.close()
+
+    def _limit_of(self, who: _Worker) -> float:
+        """Return the seconds for an evaluation, or for a worker's start."""
+        starting = not who.ready and self._timeout < math.inf
+        return max(self._timeout, START_SECONDS) if starting else self._timeout
 
     def _dismiss(self, who: _Worker) -> None:
         children.kill(who.process)
@@ -225,6 +235,11 @@ class ProcessEvaluator(Evaluator):
                     continue
             late = who.deadline <= time.monotonic()
             if ended or late or who.channel.ended:
+                who.lost = (
+                    f"it took longer than {self._limit_of(who):g} s"
+                    if late
+                    else children.ending(who.process, _FAREWELL_SECONDS)
+                )
                 if not who.ready:
                     self._count_failed_start(who, late)
                 found.append((who, None))
@@ -339,6 +354,14 @@ class ProcessEvaluator(Evaluator):
         if self._slots is None:
             return points.shape, points.tobytes(), None, 0, beats
         return points.shape, None, self._slots.name, self._slots.put(who.slot, points), beats
+
+
+def _tell_loss(who: _Worker, generation: int, batch: Sequence[int]) -> None:
+    held = f" while it evaluated {in_number(len(batch), 'candidate')}" if batch else ""
+    warn_user(
+        f"worker process {who.process.pid} was lost in generation {generation}{held}: {who.lost}",
+        LostWorkerWarning,
+    )
 
 
 def _batches(rows: range, size: int) -> deque[Batch]:

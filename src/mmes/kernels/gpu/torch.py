@@ -7,7 +7,7 @@ in passing goes over the coordinates tile by tile, so that what was planned is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from mmes.base import memory, randomness
 from mmes.kernels.gpu.torch_boxes import DeviceBox
 from mmes.kernels.gpu.torch_random import parts
+from mmes.kernels.gpu.torch_sampling import Sampling
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
+    NoiseWithin,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -183,50 +185,28 @@ class TorchKernel:
 
     def sample(self, call: SampleCall) -> None:
         """See `Kernel.sample`."""
-        law, population = call.law, call.population
+        population = call.population
         count, n = population.shape
-        rows, factors = law.rows, law.factors
-        if law.drawn is not None:
-            rows, factors = self.drawn_rows(law.drawn, call.draws, call.seed, call.generation)
-        candidates = np.arange(count) if call.rows is None else np.asarray(call.rows)
-        drawn, of_row = np.unique(candidates % call.draws, return_inverse=True)
-        signs = self._tensor(np.where(candidates < call.draws, call.sigma, -call.sigma))[:, None]
-        of_row = self._tensor(of_row)
-        isotropic: Any = float(np.float32(law.isotropic))
-        if law.isotropic_each is not None:
-            isotropic = self._tensor(law.isotropic_each[drawn])[:, None]
-        mixed: list[tuple[torch.Tensor, torch.Tensor]] = []
-        directions, scales = call.directions, law.scale
-        if rows is not None and factors is not None and directions is not None:
-            there = np.where(rows < 0, np.float32(0), factors)[drawn]
-            mixed = [
-                (self._tensor(np.maximum(row, 0)), self._tensor(weight)[:, None])
-                for row, weight in zip(rows[drawn].T, there.T, strict=True)
-            ]
-        for first, last in _tiles(n, max(count, len(drawn))):
-            z = self.parts(law.noise, drawn, (first, last), (call.seed, call.generation))
-            z *= isotropic
-            scale = None if scales is None else scales[first:last].to(torch.float32)
-            if scale is not None and not law.scale_rows:
-                z *= scale
-            for row, weight in mixed:
-                z += weight * directions[row, first:last]  # type: ignore[index]
-            if scale is not None and law.scale_rows:
-                z *= scale
-            centre = call.mean[first:last].to(torch.float64)
-            population[:, first:last] = centre + signs * z.to(torch.float64)[of_row]
+        made = Sampling(self, call, np.arange(count) if call.rows is None else call.rows)
+        for first, last in _tiles(n, count):
+            population[:, first:last] = made.points(first, last)
         if call.box is not None:
             self.confine(population, population, call.box)
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""
-        call.path.mul_(call.decay)
-        for first, last, step in self._weighted_steps(call):
-            call.path[first:last].add_(step, alpha=call.gain)
-            call.mean[first:last].add_(step)
-        if call.archive_row is not None:
-            # Rounded to float32 first, as in every kernel.
-            call.archive_row.copy_(call.path.to(torch.float32))
+        self._move(call, self._parents_of(call))
+
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """See `Kernel.sample_and_recombine`."""
+        made = Sampling(self, sampling, step.parents)
+        box = None if sampling.box is None else self.device_box(sampling.box)
+
+        def parents(first: int, last: int) -> torch.Tensor:
+            points = made.points(first, last).to(self.population_type)
+            return points if box is None else box.part(first, last).map_points(points)
+
+        self._move(step, parents)
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
@@ -265,10 +245,38 @@ class TorchKernel:
         at = ScaleCall(None, weights, 1.0, noise, seed, generation)
         return self._noise_moment(weights, n, at, power=1)
 
+    def noise_within(self, call: NoiseWithin) -> tuple[torch.Tensor, float]:
+        """See `ReducingKernel.noise_within`."""
+        n, draws, there = call.mean.shape[0], call.draws, self.device_box(call.box)
+        total = torch.empty(n, dtype=torch.float64, device=self.place)
+        left, drawn = torch.zeros((2, 1), dtype=torch.float64, device=self.place)
+        weights, count = self.tensor(call.weights)[:, None], call.weights.size
+        for first, last in _tiles(n, count):
+            at = call.seed, call.generation
+            own = self.parts(call.noise, np.arange(draws), (first, last), at).to(torch.float64)
+            part = torch.cat((own, -own[: count - draws]))
+            x = call.population[:, first:last].to(torch.float64)
+            inside = (x > there.lowest[first:last]) & (x < there.highest[first:last])
+            size = call.size if call.scale is None else call.size * call.scale[first:last]
+            evaluated = (x - call.mean[first:last]) / size
+            fitting = torch.where(
+                part > 0,
+                torch.minimum(part, evaluated.clamp_min(0.0)),
+                torch.maximum(part, evaluated.clamp_max(0.0)),
+            )
+            for steps, squares in ((torch.where(inside, part, fitting), left), (part, drawn)):
+                together = weights[:draws] * steps[:draws]
+                together[: count - draws] += weights[draws:] * steps[draws:]
+                squares += together.square().sum()
+                if squares is left:
+                    total[first:last] = together.sum(0)
+        whole = float(drawn)
+        return total, float(left) / whole if whole > 0 else 0.0
+
     def step_squares(self, call: RecombineCall) -> torch.Tensor:
         """See `ReducingKernel.step_squares`."""
         total = torch.empty_like(call.mean)
-        for first, last, square in self._weighted_steps(call, power=2):
+        for first, last, square in self._weighted_steps(call, self._parents_of(call), power=2):
             total[first:last] = square * call.gain**2
         return total
 
@@ -294,7 +302,7 @@ class TorchKernel:
         """See `ReducingKernel.project`."""
         draws = np.arange(rows.shape[0])
         taken, columns = np.unique(rows, return_inverse=True)
-        chosen = self._tensor(np.maximum(taken, 0))
+        chosen = self.tensor(np.maximum(taken, 0))
         products = torch.zeros((rows.shape[0], taken.size), dtype=torch.float64, device=self.place)
         for first, last in _tiles(vectors.shape[1], max(taken.size, draws.size, 1)):
             z = self.parts(noise, draws, (first, last), (seed, generation))
@@ -312,7 +320,7 @@ class TorchKernel:
 
     def add_rows(self, target: torch.Tensor, coefficients: Vector, vectors: torch.Tensor) -> None:
         """See `ReducingKernel.add_rows`."""
-        weights = self._tensor(np.asarray(coefficients, dtype=np.float64))
+        weights = self.tensor(np.asarray(coefficients, dtype=np.float64))
         for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
             target[first:last] += weights @ vectors[:, first:last].to(torch.float64)
 
@@ -340,7 +348,7 @@ class TorchKernel:
         vectors: torch.Tensor,
     ) -> None:
         """See `ReducingKernel.combine`."""
-        weights, rows = self._tensor(coefficients), self._tensor(targets)
+        weights, rows = self.tensor(coefficients), self.tensor(targets)
         for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
             sums = weights @ vectors[:, first:last].to(torch.float64)
             out[rows, first:last] = sums.to(torch.float32)
@@ -370,23 +378,39 @@ class TorchKernel:
     def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
         """Return sum_i weights_i z_{0,i}^power, entry by entry."""
         total = torch.empty(n, dtype=torch.float64, device=self.place)
-        every, column = np.arange(weights.size), self._tensor(weights)[:, None]
+        every, column = np.arange(weights.size), self.tensor(weights)[:, None]
         for first, last in _tiles(n, weights.size):
             z = self.parts(at.noise, every, (first, last), (at.seed, at.generation))
             total[first:last] = (column * z.to(torch.float64) ** power).sum(0)
         return total
 
+    def _parents_of(self, call: RecombineCall) -> Callable[[int, int], torch.Tensor]:
+        """Return what gives the parents' entries of a span of the coordinates, one per row."""
+        rows = self.tensor(call.parents)
+        return lambda first, last: call.population[rows, first:last]  # type: ignore[index]
+
     def _weighted_steps(
-        self, call: RecombineCall, power: int = 1
+        self, call: RecombineCall, parents: Callable[[int, int], torch.Tensor], power: int = 1
     ) -> Iterator[tuple[int, int, torch.Tensor]]:
         """Yield sum_k weights_k (x_k - mean)^power of the parents, tile by tile."""
-        parents, weights = self._tensor(call.parents), self._tensor(call.weights)[:, None]
+        weights = self.tensor(call.weights)[:, None]
         for first, last in _tiles(call.mean.shape[0], call.weights.size):
-            there = call.population[parents, first:last].to(torch.float64)
             centre = call.mean[first:last].to(torch.float64)
-            yield first, last, (weights * (there - centre) ** power).sum(0)
+            steps = parents(first, last).to(torch.float64) - centre
+            yield first, last, (weights * steps**power).sum(0)
 
-    def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
+    def _move(self, call: RecombineCall, parents: Callable[[int, int], torch.Tensor]) -> None:
+        """Move mean and path, and write the row of the archive."""
+        for first, last, step in self._weighted_steps(call, parents):
+            path = call.path[first:last]
+            path.mul_(call.decay).add_(step, alpha=call.gain)
+            call.mean[first:last].add_(step)
+            if call.archive_row is not None:
+                # Rounded to float32 first, as in every kernel.
+                call.archive_row[first:last] = path.to(torch.float32)
+
+    def tensor(self, array: NDArray[Any]) -> torch.Tensor:
+        """Return a small array on the device."""
         return torch.tensor(array, device=self.place)
 
 

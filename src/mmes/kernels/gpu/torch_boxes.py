@@ -45,6 +45,10 @@ class DeviceBox(NamedTuple):
         ]
         return cls(box.code, *tensors)
 
+    def part(self, first: int, last: int) -> DeviceBox:
+        """Return the box of a span of the variables."""
+        return DeviceBox(self.code, *(side[first:last] for side in self[1:]))
+
     def map_points(self, points: torch.Tensor) -> torch.Tensor:
         """Return the points of the box that stand for points of the search."""
         if self.code is BoxCode.CLIP:

@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.kernels.gpu import triton_code
+from mmes.kernels.gpu import triton_code, triton_steps
 from mmes.kernels.gpu.torch import TorchKernel
 from mmes.kernels.gpu.triton_launch import Launch, Launcher
 from mmes.kernels.gpu.triton_mail import Arrivals, Flow, Upload
-from mmes.kernels.protocol import DrawnRows, RecombineCall, SampleCall, ScaleCall, Vector
+from mmes.kernels.protocol import (
+    DrawnRows,
+    RecombineCall,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+    Vector,
+)
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 from mmes.spaces.boxes import Box, BoxCode
 
@@ -45,6 +52,24 @@ _SMALL = 128
 _HEAD = triton_code.HEAD
 # Sums over parts of the coordinates; their number does not depend on the GPU.
 _PARTS = 4096
+
+
+class _Tables(NamedTuple):
+    """What draws mix.
+
+    Attributes
+    ----------
+    drawing : tuple of Launch
+        What must run before, to draw them.
+    used : int
+        Rows per draw.
+    vectors : tuple of tensor
+        Rows, their factors, and factors of the isotropic parts, a line for each draw.
+    """
+
+    drawing: tuple[Launch, ...]
+    used: int
+    vectors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TritonKernel(TorchKernel):
@@ -94,54 +119,83 @@ class TritonKernel(TorchKernel):
         key = None if drawn is None or call.rows is not None else self._key_of(call, drawn)
         if key is not None and self.launch.replayed(self._news, key):
             return
-        numbers = self._news.there
         which, places = self._places(count, call)
-        rows = factors = each = self._nothing
-        used, first = 0, ()
-        if drawn is not None:
-            used = drawn.used
-            drawing = self._drawing(drawn, call.draws, numbers)
-            rows, factors = drawing.tensors[:2]
-            if call.rows is None:
-                first = (drawing,)
-            else:
-                self.launch(self._news, drawing)
+        tables = self._tables(call, drawn)
+        first, used = tables.drawing, tables.used
+        rows, factors, each = tables.vectors
+        if call.rows is not None:
+            self.launch(self._news, *first)
+            first = ()
+            if used:
                 end = call.draws * used
                 rows, factors = (x[:end].view(-1, used)[which] for x in (rows, factors))
-        elif call.directions is not None and law.rows is not None and law.factors is not None:
-            used = law.rows.shape[1]
-            rows = self._tensor(law.rows.astype(np.int64))[which]
-            factors = self._tensor(law.factors.astype(np.float32))[which]
-        if law.isotropic_each is not None:
-            each = self._tensor(law.isotropic_each.astype(np.float32))[which]
+            if law.isotropic_each is not None:
+                each = each[which]
         draws = which.shape[0]
         blocks = _parts(n, 4 * _BLOCKS)
         per_group = min(_DRAWS, max(1, blocks * draws // _PROGRAMS))
         groups = _parts(draws, per_group)
-        box, code = self._nothing, 0
-        if call.box is not None and not own:
-            box, code = self._rows_of(call.box), int(call.box.code)
-        scale = self._nothing if law.scale is None else law.scale
-        directions = self._nothing if call.directions is None else call.directions
-        vectors = population, numbers, call.mean, scale, directions, rows, factors, places
+        scale, directions, box = self._read_only(call)
+        vectors = population, self._news.there, call.mean, scale, directions
         sampling = Launch(
             triton_code.sample,
             (blocks * groups,),
-            (*vectors, each, box),
+            (*vectors, rows, factors, places, each, box),
             (n, draws, used, groups, per_group),
-            {
-                "NOISE": int(law.noise),
-                "SCALED": 0 if law.scale is None else 1 + law.scale_rows,
-                "USED": used if used <= _UNROLLED else -1,
-                "EACH": law.isotropic_each is not None,
-                "BOX": code,
-                "BLOCKS": _BLOCKS,
-            },
+            _kinds(law, used, box is self._nothing, call.box),
             _WARPS,
         )
         self.launch(self._news, *first, sampling, key=None if own else key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
+
+    def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
+        """See `Kernel.sample_and_recombine`."""
+        law, n, row = sampling.law, step.mean.shape[0], step.archive_row
+        drawn = law.drawn if sampling.directions is not None else None
+        self._write_news(sampling, drawn)
+        _write_parents(self._step, step)
+        tables = self._tables(sampling, drawn)
+        scale, directions, box = self._read_only(sampling)
+        vectors = step.mean, step.path, self._news.there, self._step.there, scale, directions
+        fused = Launch(
+            triton_steps.sample_and_recombine,
+            (_parts(n, 4 * _BLOCKS),),
+            (*vectors, *tables.vectors, box),
+            (n, sampling.draws, tables.used, step.weights.size),
+            _kinds(law, tables.used, box is self._nothing, sampling.box)
+            | {
+                "ARCHIVED": 0 if row is None else row.itemsize,
+                "SINGLE": self.population_type is torch.float32,
+            },
+            _WARPS,
+        )
+        self.launch(self._news, *tables.drawing)
+        self.launch(self._step, fused)
+
+    def _tables(self, call: SampleCall, drawn: DrawnRows | None) -> _Tables:
+        """Return what the draws of a generation mix; what is not there is a tensor not read."""
+        law, drawing, used = call.law, (), 0
+        rows = factors = each = self._nothing
+        if drawn is not None:
+            drawing, used = (self._drawing(drawn, call.draws, self._news.there),), drawn.used
+            rows, factors = drawing[0].tensors[:2]
+        elif call.directions is not None and law.rows is not None and law.factors is not None:
+            used = law.rows.shape[1]
+            rows = self.tensor(law.rows.astype(np.int64).ravel())
+            factors = self.tensor(law.factors.astype(np.float32).ravel())
+        if law.isotropic_each is not None:
+            each = self.tensor(law.isotropic_each.astype(np.float32))
+        return _Tables(drawing, used, (rows, factors, each))
+
+    def _read_only(self, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return scale, directions and box of a call; where there are none, a tensor not read."""
+        own = call.box is not None and call.box.code is BoxCode.OWN
+        return (
+            self._nothing if call.law.scale is None else call.law.scale,
+            self._nothing if call.directions is None else call.directions,
+            self._nothing if call.box is None or own else self._rows_of(call.box),
+        )
 
     def _key_of(self, call: SampleCall, drawn: DrawnRows) -> Any:
         """Return what the work of a generation depends on, besides the numbers that are sent."""
@@ -193,17 +247,17 @@ class TritonKernel(TorchKernel):
     def _places(self, count: int, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the draws that are wanted, and where they go; those of whole generations kept."""
         if call.rows is not None:
-            there = self._tensor(_places(np.asarray(call.rows), call.draws))
+            there = self.tensor(_places(np.asarray(call.rows), call.draws))
             return there[0], there
         if self._whole is None or self._whole[0] != (count, call.draws):
-            there = self._tensor(_places(np.arange(count), call.draws))
+            there = self.tensor(_places(np.arange(count), call.draws))
             self._whole = (count, call.draws), there[0], there
         return self._whole[1:]
 
     def _drawing(self, drawn: DrawnRows, draws: int, numbers: torch.Tensor) -> Launch:
         """Return what draws the rows of each draw and their factors, its first two tensors."""
         if self._table is None or self._table[0] is not drawn.cumulative:
-            self._table = drawn.cumulative, self._tensor(drawn.cumulative)
+            self._table = drawn.cumulative, self.tensor(drawn.cumulative)
         m, total = drawn.cumulative.size, draws * drawn.used
         if self._mixed is None or self._mixed[0].numel() < total:
             rows = torch.empty(total, dtype=torch.int64, device=self.place)
@@ -235,7 +289,7 @@ class TritonKernel(TorchKernel):
     def _recombining(self, call: RecombineCall, values: Any, order: Any) -> Launch:
         n = call.mean.shape[0]
         return Launch(
-            triton_code.recombine,
+            triton_steps.recombine,
             (_parts(n, _WIDTH),),
             (call.population, self._step.there, call.mean, call.path, values, order),
             (call.weights.size, n),
@@ -252,7 +306,7 @@ class TritonKernel(TorchKernel):
         total, n = torch.empty_like(call.mean, dtype=torch.float64), call.mean.shape[0]
         _write_parents(self._squares, call)
         launch = Launch(
-            triton_code.step_squares,
+            triton_steps.step_squares,
             (_parts(n, _WIDTH),),
             (total, call.population, self._squares.there, call.mean),
             (call.weights.size, n),
@@ -271,7 +325,7 @@ class TritonKernel(TorchKernel):
             self._ranks = order, torch.empty(1, dtype=torch.float64, device=self.place)
         told = self._arrivals.awaited(values)
         ranking = Launch(
-            triton_code.rank,
+            triton_steps.rank,
             (1,),
             (*self._ranks, told, step.there, values, step.pinned),
             (count, words),
@@ -366,6 +420,18 @@ class TritonKernel(TorchKernel):
 def _parts(whole: int, part: int) -> int:
     """Return how many parts cover the whole; `triton.cdiv` takes ten times as long."""
     return -(-whole // part)
+
+
+def _kinds(law: StepLaw, used: int, unboxed: bool, box: Box | None) -> dict[str, Any]:
+    """Return what the kernels that make candidates are compiled for."""
+    return {
+        "NOISE": int(law.noise),
+        "SCALED": 0 if law.scale is None else 1 + law.scale_rows,
+        "USED": used if used <= _UNROLLED else -1,
+        "EACH": law.isotropic_each is not None,
+        "BOX": 0 if unboxed or box is None else int(box.code),
+        "BLOCKS": _BLOCKS,
+    }
 
 
 def _write_parents(upload: Upload, call: RecombineCall) -> None:

@@ -40,7 +40,7 @@ def _fold(x, lower, upper):
 
 
 @triton.jit
-def _boxed(x, box, at, inside, n, BOX: tl.constexpr):
+def boxed(x, box, at, inside, n, BOX: tl.constexpr):
     """Return the points of the box that stand for x, float64, at these coordinates.
 
     `box` holds rows of length n: lower, upper, knee, and the outermost candidates.
@@ -121,14 +121,88 @@ def _direction(rows, factors, place):
 @triton.jit
 def _mixed(z, directions, row, weight, at, inside, n):
     entries = tl.load(directions + row * n + at, mask=inside, other=0.0)
-    return z + weight * entries.to(tl.float32)
+    return tl.fma(weight, entries.to(tl.float32), z)
+
+
+@triton.jit
+def places_of(block, n):
+    """Return the four coordinates of each block, and which of them there are."""
+    at0 = block // 16 * 64 + block % 16
+    at1, at2, at3 = at0 + 16, at0 + 32, at0 + 48
+    return at0, at1, at2, at3, at0 < n, at1 < n, at2 < n, at3 < n
+
+
+@triton.jit
+def four(vector, at0, at1, at2, at3, in0, in1, in2, in3, KIND: tl.constexpr):
+    """Return the entries of a vector at four times as many coordinates, in this precision."""
+    x0 = tl.load(vector + at0, mask=in0).to(KIND)
+    x1 = tl.load(vector + at1, mask=in1).to(KIND)
+    x2 = tl.load(vector + at2, mask=in2).to(KIND)
+    x3 = tl.load(vector + at3, mask=in3).to(KIND)
+    return x0, x1, x2, x3
+
+
+@triton.jit
+def step_of(
+    numbers,
+    block,
+    draw,
+    isotropic,
+    d0,
+    d1,
+    d2,
+    d3,
+    directions,
+    rows,
+    factors,
+    item,
+    used,
+    n,
+    NOISE: tl.constexpr,
+    SCALED: tl.constexpr,
+    USED: tl.constexpr,
+):
+    """Return the four entries of the step z of a draw that each block gives.
+
+    `item` is its line in `rows` and `factors`; d0 .. d3 are the scales of the coordinates. SCALED
+    is 0 without scales, 1 where they multiply z_0, 2 for the step. USED is the number of rows per
+    draw, or -1 where it is too large to be unrolled.
+    """
+    at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
+    z0, z1, z2, z3 = noise(numbers, block, draw, NOISE)
+    z0, z1, z2, z3 = z0 * isotropic, z1 * isotropic, z2 * isotropic, z3 * isotropic
+    if SCALED == 1:
+        z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
+    if USED > 0:  # all loads under way at once
+        for k in tl.static_range(USED):
+            row, weight = _direction(rows, factors, item * used + k)
+            z0 = _mixed(z0, directions, row, weight, at0, in0, n)
+            z1 = _mixed(z1, directions, row, weight, at1, in1, n)
+            z2 = _mixed(z2, directions, row, weight, at2, in2, n)
+            z3 = _mixed(z3, directions, row, weight, at3, in3, n)
+    elif USED < 0:
+        for k in range(used):
+            row, weight = _direction(rows, factors, item * used + k)
+            z0 = _mixed(z0, directions, row, weight, at0, in0, n)
+            z1 = _mixed(z1, directions, row, weight, at1, in1, n)
+            z2 = _mixed(z2, directions, row, weight, at2, in2, n)
+            z3 = _mixed(z3, directions, row, weight, at3, in3, n)
+    if SCALED == 2:
+        z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
+    return z0, z1, z2, z3
+
+
+@triton.jit
+def moved(mean, sigma, z):
+    """Return mean + sigma z in float64, rounded once: the compiler shall have no choice."""
+    return tl.fma(sigma, z.to(tl.float64), mean)
 
 
 @triton.jit
 def _candidate(population, row, x, box, at, inside, n, BOX: tl.constexpr):
     if row >= 0:
         if BOX != 0:
-            x = _boxed(x, box, at, inside, n, BOX)
+            x = boxed(x, box, at, inside, n, BOX)
         tl.store(population + row * n + at, x, mask=inside)
 
 
@@ -159,187 +233,36 @@ def sample(
     """Fill a population; `places` lists draws, the rows of the candidates and of their images.
 
     Programs that work on the same coordinates follow each other, so that the rows they share are
-    read from memory once. SCALED is 0 without scales, 1 where they multiply z_0, 2 for the step.
-    USED is the number of rows per draw, or -1 where it is too large to be unrolled.
+    read from memory once. SCALED and USED are those of `step_of`.
     """
     program = tl.program_id(0)
     block = (program // groups).to(tl.int64) * BLOCKS + tl.arange(0, BLOCKS)
-    at0 = block // 16 * 64 + block % 16
-    at1, at2, at3 = at0 + 16, at0 + 32, at0 + 48
-    in0, in1, in2, in3 = at0 < n, at1 < n, at2 < n, at3 < n
-    m0 = tl.load(mean + at0, mask=in0).to(tl.float64)
-    m1 = tl.load(mean + at1, mask=in1).to(tl.float64)
-    m2 = tl.load(mean + at2, mask=in2).to(tl.float64)
-    m3 = tl.load(mean + at3, mask=in3).to(tl.float64)
+    at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
+    m0, m1, m2, m3 = four(mean, at0, at1, at2, at3, in0, in1, in2, in3, tl.float64)
+    d0, d1, d2, d3 = m0, m1, m2, m3  # not looked at
     if SCALED != 0:
-        d0 = tl.load(scale + at0, mask=in0).to(tl.float32)
-        d1 = tl.load(scale + at1, mask=in1).to(tl.float32)
-        d2 = tl.load(scale + at2, mask=in2).to(tl.float32)
-        d3 = tl.load(scale + at3, mask=in3).to(tl.float32)
+        d0, d1, d2, d3 = four(scale, at0, at1, at2, at3, in0, in1, in2, in3, tl.float32)
     sigma = real(numbers, _FIRST)
     isotropic = real(numbers, _SECOND).to(tl.float32)
     first = (program % groups) * per_group
     for i in range(first, tl.minimum(first + per_group, draws)):
-        draw = tl.load(places + i)
-        z0, z1, z2, z3 = noise(numbers, block, draw, NOISE)
         if EACH:
             isotropic = tl.load(each + i)
-        z0, z1, z2, z3 = z0 * isotropic, z1 * isotropic, z2 * isotropic, z3 * isotropic
-        if SCALED == 1:
-            z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
-        if USED > 0:  # all loads under way at once
-            for k in tl.static_range(USED):
-                row, weight = _direction(rows, factors, i * used + k)
-                z0 = _mixed(z0, directions, row, weight, at0, in0, n)
-                z1 = _mixed(z1, directions, row, weight, at1, in1, n)
-                z2 = _mixed(z2, directions, row, weight, at2, in2, n)
-                z3 = _mixed(z3, directions, row, weight, at3, in3, n)
-        elif USED < 0:
-            for k in range(used):
-                row, weight = _direction(rows, factors, i * used + k)
-                z0 = _mixed(z0, directions, row, weight, at0, in0, n)
-                z1 = _mixed(z1, directions, row, weight, at1, in1, n)
-                z2 = _mixed(z2, directions, row, weight, at2, in2, n)
-                z3 = _mixed(z3, directions, row, weight, at3, in3, n)
-        if SCALED == 2:
-            z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
-        s0, s1 = sigma * z0.to(tl.float64), sigma * z1.to(tl.float64)
-        s2, s3 = sigma * z2.to(tl.float64), sigma * z3.to(tl.float64)
+        draw = tl.load(places + i)
+        z0, z1, z2, z3 = step_of(
+            numbers, block, draw, isotropic, d0, d1, d2, d3, directions, rows, factors, i, used, n,
+            NOISE, SCALED, USED,
+        )  # fmt: skip
         to = tl.load(places + draws + i)
-        _candidate(population, to, m0 + s0, box, at0, in0, n, BOX)
-        _candidate(population, to, m1 + s1, box, at1, in1, n, BOX)
-        _candidate(population, to, m2 + s2, box, at2, in2, n, BOX)
-        _candidate(population, to, m3 + s3, box, at3, in3, n, BOX)
+        _candidate(population, to, moved(m0, sigma, z0), box, at0, in0, n, BOX)
+        _candidate(population, to, moved(m1, sigma, z1), box, at1, in1, n, BOX)
+        _candidate(population, to, moved(m2, sigma, z2), box, at2, in2, n, BOX)
+        _candidate(population, to, moved(m3, sigma, z3), box, at3, in3, n, BOX)
         to = tl.load(places + 2 * draws + i)
-        _candidate(population, to, m0 - s0, box, at0, in0, n, BOX)
-        _candidate(population, to, m1 - s1, box, at1, in1, n, BOX)
-        _candidate(population, to, m2 - s2, box, at2, in2, n, BOX)
-        _candidate(population, to, m3 - s3, box, at3, in3, n, BOX)
-
-
-@triton.jit
-def rank(
-    order,
-    best,
-    told,
-    numbers,
-    values,
-    sent,
-    count,
-    words,
-    SIZE: tl.constexpr,
-    WORDS: tl.constexpr,
-):
-    """Write the order of values, the best of them, and all of them to the host's memory.
-
-    Ties go by index, +inf comes after all numbers and NaN last. What the host has sent for the next
-    kernel is taken along: copies of their own would keep the GPU waiting.
-    """
-    i = tl.arange(0, SIZE)
-    there = i < count
-    v = tl.load(values + i, mask=there, other=0.0)
-    tl.store(told + i, v, mask=there)
-    k = tl.arange(0, WORDS)
-    tl.store(numbers + k, tl.load(sent + k, mask=k < words), mask=k < words)
-    before = i * 0
-    for j in range(count):
-        w = tl.load(values + j + i * 0)
-        less = (w < v) | ((w == w) & (v != v))
-        same = (w == v) | ((w != w) & (v != v))
-        before += (less | (same & (j < i))).to(tl.int32)
-    tl.store(order + before, i.to(tl.int64), mask=there)
-    tl.store(best + i * 0, v, mask=there & (before == 0))
-
-
-@triton.jit
-def _to_bfloat16(x):
-    """Round to the nearest, written out: Triton's interpreter cuts the last bits off."""
-    bits = x.to(tl.uint32, bitcast=True)
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return bits.to(tl.float32, bitcast=True).to(tl.bfloat16)
-
-
-@triton.jit
-def recombine(
-    population,
-    numbers,
-    mean,
-    path,
-    best,
-    order,
-    count,
-    n,
-    ARCHIVED: tl.constexpr,
-    RANKED: tl.constexpr,
-    TOGETHER: tl.constexpr,
-    SIZE: tl.constexpr,
-):
-    """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights.
-
-    So many parents are read together: one at a time would wait for each. The row of the archive is
-    named by its address: another one each time, while all else stays where it is. ARCHIVED is its
-    number of bytes per entry, 0 where there is none.
-
-    RANKED: the parents are given by their ranks, and `best` and `order` are those of `rank`. If
-    the best is not a number, nothing moves.
-    """
-    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
-    inside = at < n
-    centre = tl.load(mean + at, mask=inside).to(tl.float64)
-    step = tl.full([SIZE], 0.0, tl.float64)
-    for first in range(0, count, TOGETHER):
-        for k in tl.static_range(TOGETHER):
-            # Beyond the last parent, the last one with weight 0.
-            place = numbers + _HEAD + tl.minimum(first + k, count - 1)
-            weight = tl.load(place + count).to(tl.float64, bitcast=True)
-            weight = tl.where(first + k < count, weight, 0.0)
-            parent = tl.load(place)
-            if RANKED:
-                parent = tl.load(order + parent)
-            x = tl.load(population + parent * n + at, mask=inside).to(tl.float64)
-            step += weight * (x - centre)
-    decay, gain = real(numbers, _FIRST), real(numbers, _SECOND)
-    moved = tl.load(path + at, mask=inside).to(tl.float64) * decay + gain * step
-    if RANKED:
-        # As wide as the coordinates: the interpreter has no logic of single numbers.
-        inside = inside & (tl.load(best + at * 0) < float("inf"))
-    tl.store(path + at, moved, mask=inside)
-    tl.store(mean + at, centre + step, mask=inside)
-    if ARCHIVED != 0:
-        short = moved.to(tl.float32)
-        if ARCHIVED == 2:
-            archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.bfloat16))
-            tl.store(archive_row + at, _to_bfloat16(short), mask=inside)
-        else:
-            archive_row = tl.load(numbers + _WORD).to(tl.pointer_type(tl.float32))
-            tl.store(archive_row + at, short, mask=inside)
-
-
-@triton.jit
-def step_squares(
-    out,
-    population,
-    numbers,
-    mean,
-    count,
-    n,
-    TOGETHER: tl.constexpr,
-    SIZE: tl.constexpr,
-):
-    """Write sum_k weights_k (gain (x_k - mean))^2; parents and weights as in `recombine`."""
-    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
-    inside = at < n
-    centre = tl.load(mean + at, mask=inside).to(tl.float64)
-    total = tl.full([SIZE], 0.0, tl.float64)
-    for first in range(0, count, TOGETHER):
-        for k in tl.static_range(TOGETHER):
-            place = numbers + _HEAD + tl.minimum(first + k, count - 1)
-            weight = tl.load(place + count).to(tl.float64, bitcast=True)
-            weight = tl.where(first + k < count, weight, 0.0)
-            x = tl.load(population + tl.load(place) * n + at, mask=inside).to(tl.float64) - centre
-            total += weight * (x * x)
-    gain = real(numbers, _SECOND)
-    tl.store(out + at, total * (gain * gain), mask=inside)
+        _candidate(population, to, moved(m0, -sigma, z0), box, at0, in0, n, BOX)
+        _candidate(population, to, moved(m1, -sigma, z1), box, at1, in1, n, BOX)
+        _candidate(population, to, moved(m2, -sigma, z2), box, at2, in2, n, BOX)
+        _candidate(population, to, moved(m3, -sigma, z3), box, at3, in3, n, BOX)
 
 
 @triton.jit
@@ -426,4 +349,4 @@ def confine(image, points, box, n, BOX: tl.constexpr, SIZE: tl.constexpr):
     row = tl.program_id(1).to(tl.int64) * n
     inside = at < n
     x = tl.load(points + row + at, mask=inside).to(tl.float64)
-    tl.store(image + row + at, _boxed(x, box, at, inside, n, BOX), mask=inside)
+    tl.store(image + row + at, boxed(x, box, at, inside, n, BOX), mask=inside)

@@ -12,6 +12,7 @@ from mmes.base.randomness import child_seed
 from mmes.lab.clustering.competitors import spectral_basis
 from mmes.lab.clustering.objective import Array, SparseSpectralObjective
 from mmes.minimize import minimize
+from mmes.run.restarts import random_point
 from mmes.spaces.manifolds import Grassmann
 
 # A random start needs long steps; beside the spectral solution long ones would forget it.
@@ -141,4 +142,4 @@ def sparse_basis(
 def _start(laplacian: Array, manifold: Grassmann, init: str, seed: int) -> Array:
     if init == "spectral":
         return spectral_basis(laplacian, manifold.k)
-    return manifold.random_point(np.random.default_rng(seed))
+    return random_point(manifold, seed)

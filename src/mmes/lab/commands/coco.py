@@ -12,7 +12,7 @@ from mmes.lab.coco import Experiment, run_experiment
 _DESCRIPTION = """\
 Run a strategy on a suite of COCO and write the data that its own programs read.
 
-  mmes coco bbob-largescale --dimensions 20,40,80 --budget 1e4 --out results
+  mmes coco bbob-largescale --dim 20,40,80 --budget 1e4 --out results
   mmes coco bbob-largescale --budget 1e4 --batch 3/8          one of eight machines or processes
   python -m cocopp results/exdata/...                         tables and figures
 
@@ -24,12 +24,14 @@ def coco(argv: list[str]) -> int:
     """Run ``mmes coco`` and return the exit code."""
     parser = Parser(prog="mmes coco", usage="mmes coco SUITE [flags]", description=_DESCRIPTION)
     parser.add_argument("suite", metavar="SUITE", help="bbob, bbob-largescale, bbob-boxed, ...")
-    for flag, what in (
-        ("--dimensions", "numbers of variables, such as 20,40 (all)"),
-        ("--functions", "functions, such as 1,2 or 1-5 (all)"),
-        ("--instances", "instances, such as 1-15 (all)"),
+    old = argparse.SUPPRESS
+    for flag, name, what in (
+        ("--dim", "dimensions", "numbers of variables, such as 20,40 (all)"),
+        ("--functions", "functions", "functions, such as 1,2 or 1-5 (all)"),
+        ("--instances", "instances", "instances, such as 1-15 (all)"),
+        ("--dimensions", "dimensions", old),
     ):
-        parser.add_argument(flag, type=_integers, default=(), metavar="N,...", help=what)
+        parser.add_argument(flag, dest=name, type=_integers, default=(), metavar="N,...", help=what)
     parser.add_argument(
         "--budget",
         type=_positive,

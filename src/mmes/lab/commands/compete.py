@@ -16,7 +16,7 @@ from mmes.lab.commands.laboratory import (
     tell,
 )
 from mmes.lab.experiments import competition as entries
-from mmes.lab.experiments.plan import Strategy
+from mmes.lab.experiments.plan import LARGEST, Strategy, checked_count
 from mmes.lab.experiments.results.formats import to_text
 from mmes.lab.experiments.results.single_runs import take_over
 from mmes.lab.experiments.results.store import Store
@@ -99,12 +99,16 @@ def _strategy(text: str) -> Strategy:
 def _seeds(text: str) -> tuple[int, ...]:
     first, dash, last = text.partition("-")
     ends = [first, last] if dash else ["1", first]
-    if not all(end.isdigit() for end in ends) or int(ends[0]) > int(ends[1]):
+    if not all(end.isdecimal() and len(end) < 100 for end in ends) or int(ends[0]) > int(ends[1]):
         raise Mistake(f"--seeds must be a number K or a range I-K, not {text!r}")
-    return tuple(range(int(ends[0]), int(ends[1]) + 1))
+    first_seed, last_seed = int(ends[0]), int(ends[1])
+    checked_count(last_seed - first_seed + 1)
+    if last_seed > LARGEST:
+        raise Mistake(f"--seeds must be at most 2^63 - 1 = {LARGEST}, not {last_seed}")
+    return tuple(range(first_seed, last_seed + 1))
 
 
 def _count(flag: str, value: object) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise Mistake(f"{flag} must be an integer of at least 1, not {value!r}")
+    if not isinstance(value, int) or not 1 <= value <= LARGEST:
+        raise Mistake(f"{flag} must be an integer from 1 to 2^63 - 1, not {value!r}")
     return value

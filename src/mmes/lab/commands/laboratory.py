@@ -79,9 +79,12 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         help="make only the runs on this problem, as the tables call it (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
-        "--dimension", action="append", default=[], type=_count, metavar="N",
-        help="make only the runs in this dimension (may be repeated)",
+        "--dim", dest="dimension", action="append", default=[], type=_count, metavar="N",
+        help="make only the runs with N variables (may be repeated)",
     )  # fmt: skip
+    parser.add_argument(
+        "--dimension", action="append", default=[], type=_count, help=argparse.SUPPRESS
+    )
     parser.add_argument(
         "--seeds", type=_count, metavar="K", help="make only the first K seeds of every cell"
     )
@@ -94,7 +97,7 @@ def effort_of(args: argparse.Namespace) -> Effort:
 
 def require_extras(args: argparse.Namespace) -> None:
     """Say which package is missing before the first run, not after hours when it is needed."""
-    for module in ("polars", "matplotlib"):
+    for module in ("polars", "matplotlib", "scipy"):
         require(module)
     if not args.no_report:
         require("jinja2", "report")

@@ -186,8 +186,8 @@ class Competitor(Optimizer):
         self._shown = True
         return self._readonly_view(self._batch[rows])
 
-    def _evaluated(self) -> Vector:
-        return self._batch
+    def _candidate(self, row: int) -> Vector:
+        return self._batch[row].copy()
 
     def _forget(self) -> None:
         self._pending, self._shown = None, False

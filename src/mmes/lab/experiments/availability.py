@@ -18,17 +18,22 @@ from mmes.lab.experiments.objectives import has_clustering_graph, is_clustering,
 from mmes.lab.experiments.plan import PlanError, Trial
 from mmes.lab.experiments.subspace_runs import METHODS
 from mmes.run.options import LIMITS
-from mmes.strategies import get_strategy
+from mmes.strategies import Optimizer, automatic, get_strategy, is_auto
 
 RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
 """Limits that a strategy of a plan may have of its own; target and budget are the plan's."""
+
+
+def strategy_for(name: str, n: int) -> type[Optimizer]:
+    """Return the strategy of a name; of ``"auto"`` the one that it takes for n variables."""
+    return automatic(n)[0] if is_auto(name) else get_strategy(name)
 
 
 @cache
 def has_strategy(name: str) -> bool:
     """Whether `mmes.minimize` knows a strategy of this name."""
     try:
-        get_strategy(name)
+        strategy_for(name, 1)
     except ValueError:
         return False
     return True
@@ -71,24 +76,33 @@ def refuse_mistakes(runs: Iterable[Trial]) -> None:
     missing = missing_pieces(listed)
     if missing:
         raise PlanError(missing[0])
-    for run in {(run.strategy, is_clustering(run.objective.name)): run for run in listed}.values():
+    for run in {_kind_of_search(run): run for run in listed}.values():
         _checked(f"strategy {run.strategy.label}", lambda run=run: _check_strategy(run))
     for run in {(run.objective, run.dimension): run for run in listed}.values():
         _checked(f"problem {run.objective.label}", lambda run=run: _check_problem(run))
 
 
+def _kind_of_search(run: Trial) -> tuple[Any, ...]:
+    """Return what decides which options a run may have."""
+    if is_clustering(run.objective.name):
+        return run.strategy, True
+    return run.strategy, strategy_for(run.strategy.name, run.dimension)
+
+
 def _checked(what: str, check: Any) -> None:
     try:
         check()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, MemoryError) as error:
         raise PlanError(f"{what}: {error}") from error
 
 
 def _check_strategy(run: Trial) -> None:
     options: dict[str, Any] = dict(run.strategy.options)
     if not is_clustering(run.objective.name):
-        table = [o for o in get_strategy(run.strategy.name).option_table() if o.name != "seed"]
-        validated([*table, *RUN_LIMITS], options, "it")
+        kind = strategy_for(run.strategy.name, run.dimension)
+        table = [option for option in kind.option_table() if option.name != "seed"]
+        owner = f"it (here {kind.name})" if is_auto(run.strategy.name) else "it"
+        validated([*table, *RUN_LIMITS], options, owner)
         return
     known = METHODS[run.strategy.name]
     for name in options:

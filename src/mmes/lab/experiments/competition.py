@@ -14,7 +14,7 @@ from typing import Any
 from mmes.base.loading import is_location
 from mmes.checkpoint.files import write_text
 from mmes.lab.experiments.analysis.standings import standings
-from mmes.lab.experiments.availability import refuse_mistakes
+from mmes.lab.experiments.availability import refuse_mistakes, strategy_for
 from mmes.lab.experiments.objectives import fixed_dimension, named_file
 from mmes.lab.experiments.plan import Objective, PlanError, Strategy, Trial
 from mmes.lab.experiments.reproduce import Effort, Laboratory, carry_out, write_findings
@@ -23,7 +23,7 @@ from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.lab.experiments.runner import Report
 from mmes.lab.experiments.sections import Findings
 from mmes.problems.suite import CHECKPOINTS, TREATMENT
-from mmes.strategies import get_strategy, is_auto
+from mmes.strategies import is_auto
 
 SUITES = {
     "lsgo2010": tuple(f"f{number}" for number in range(1, 21)),
@@ -31,7 +31,11 @@ SUITES = {
 }
 """The functions of each suite."""
 
+DIMENSION = 1000
+"""About the number of variables of every function, by which "auto" chooses."""
+
 LABELS = {
+    "auto": "auto",
     "mmes": "MMES",
     "adaptive": "AdaptiveMMES",
     "cma-es": "CMA-ES",
@@ -125,20 +129,16 @@ def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     Algorithms that search a box only have no notion of a restart from outside; evolution strategies
     start again with twice the population when the best value stagnates.
     """
-    if is_auto(name):
-        raise PlanError(
-            "'auto' chooses by the number of variables and does not compete: name a strategy, such "
-            "as 'adaptive'"
-        )
-    made = get_strategy(name)
+    made = strategy_for(name, DIMENSION)
+    known = "auto" if is_auto(name) else made.name
     given = dict(options)
     label = str(given.pop("label", ""))
     if not label:
         words = "".join(f", {key}={value}" for key, value in sorted(given.items()))
-        label = LABELS.get(made.name, named_file(name)[1]) + words
+        label = LABELS.get(known, named_file(name)[1]) + words
     if not made.needs_box:
         given.setdefault("restarts", "unlimited")
-    return Strategy(name if is_location(name) else made.name, label, tuple(sorted(given.items())))
+    return Strategy(name if is_location(name) else known, label, tuple(sorted(given.items())))
 
 
 def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Report, Findings]:

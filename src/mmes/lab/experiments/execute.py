@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.loading import is_location
+from mmes.lab.experiments.availability import strategy_for
 from mmes.lab.experiments.objectives import is_clustering, resolve
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult, thin
@@ -21,7 +23,6 @@ from mmes.problems.problem import Problem, Vector
 from mmes.run.restarts import uniform_start
 from mmes.spaces.space import Space
 from mmes.spaces.start import size_of_box
-from mmes.strategies import get_strategy
 
 Traces = tuple[Vector, Vector, Vector]
 
@@ -120,9 +121,12 @@ def perform(run: Trial) -> TrialResult:
     place = starting_point(run, problem)
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
-    # Evaluations are counted as the papers count them.
-    settings: dict[str, Any] = {"threads": 1, "evaluate_x0": False, **dict(run.strategy.options)}
-    strategy = get_strategy(run.strategy.name)
+    # Evaluations are counted as the papers count them: none of the start point, and of built-in
+    # problems, which are not noisy, none to find out whether they are.
+    noise = "auto" if is_location(run.objective.name) else "no"
+    settings: dict[str, Any] = {"threads": 1, "evaluate_x0": False, "noise": noise}
+    settings |= dict(run.strategy.options)
+    strategy = strategy_for(run.strategy.name, run.dimension)
     known = {option.name for option in strategy.option_table()}
     for name, value in ending_of_the_paper("restarts" in settings, place.sigma0).items():
         if name in known:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mmes.base.options import is_real
 from mmes.lab.experiments.objectives import (
     fingerprint,
     fixed_dimension,
@@ -29,10 +31,22 @@ Options = tuple[tuple[str, Option], ...]
 """Named settings as sorted pairs: hashable, picklable, with one spelling only."""
 
 KEY_LENGTH = 16
+LARGEST = 2**63 - 1
+"""The largest integer that the files of finished runs can hold."""
+MOST_SEEDS = 10**6
+MOST_BYTES = 10**7
+"""Of a plan: no person writes more."""
 
 
 class PlanError(ValueError):
     """A plan that cannot be run, with a sentence that names the field and what is allowed."""
+
+
+def checked_key(key: Any) -> str:
+    """Return the key of a run, once it is known to be one: it becomes the name of a file."""
+    if not isinstance(key, str) or not re.fullmatch(f"[0-9a-f]{{{KEY_LENGTH}}}", key):
+        raise ValueError(f"key must be {KEY_LENGTH} hexadecimal digits, not {key!r}")
+    return key
 
 
 def freeze(options: Mapping[str, Any], where: str) -> Options:
@@ -43,6 +57,16 @@ def freeze(options: Mapping[str, Any], where: str) -> Options:
                 f"{where}: option {name} must be a number, a string or true/false, not {value!r}"
             )
     return tuple(sorted(options.items()))
+
+
+def _checked_label(label: str) -> str:
+    """Return a label; one that a spreadsheet would read as a formula is refused."""
+    if label[:1] in ("=", "+", "-", "@") or not label.isprintable():
+        raise PlanError(
+            f"a label must be printable and not begin with =, +, - or @, since spreadsheets read "
+            f"that as a formula, not {label!r}"
+        )
+    return label
 
 
 @dataclass(frozen=True)
@@ -65,7 +89,7 @@ class Strategy:
     options: Options = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", self.label or named_file(self.name)[1])
+        object.__setattr__(self, "label", _checked_label(self.label or named_file(self.name)[1]))
 
 
 @dataclass(frozen=True)
@@ -92,7 +116,7 @@ class Objective:
     dimension: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", self.label or named_file(self.name)[1])
+        object.__setattr__(self, "label", _checked_label(self.label or named_file(self.name)[1]))
 
 
 @dataclass(frozen=True)
@@ -183,7 +207,9 @@ class Plan:
         Budget of each run.
     name : str
         Title of the report.
-    target, start, sigma0
+    target : float or None
+        As in `Trial`; without one, runs spend their budget and no verdict is passed.
+    start, sigma0
         As in `Trial`.
     bounds : str
         As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
@@ -210,7 +236,7 @@ class Plan:
     seeds: tuple[int, ...]
     max_evaluations: int
     name: str = "comparison"
-    target: float | None = 1e-8
+    target: float | None = None
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
     bounds: str = "recommended"
@@ -234,7 +260,7 @@ class Plan:
         _at_least("max_evaluations", self.max_evaluations, 1)
         if self.target is not None and not math.isfinite(self.target):
             raise PlanError(f"target must be a finite number, not {self.target!r}")
-        if self.start is not None and not self.start[0] < self.start[1]:
+        if self.start is not None and not -math.inf < self.start[0] < self.start[1] < math.inf:
             raise PlanError(f"start must be an interval [low, high], not {self.start!r}")
         if self.sigma0 is not None and not (0.0 < self.sigma0 < math.inf):
             raise PlanError(f"sigma0 must be positive and finite, not {self.sigma0!r}")
@@ -276,6 +302,8 @@ def _refuse_repeats(field_name: str, labels: Sequence[str]) -> None:
 def _at_least(name: str, value: Any, low: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise PlanError(f"{name} must be an integer of at least {low}, not {value!r}")
+    if value > LARGEST:
+        raise PlanError(f"{name} must be at most 2^63 - 1 = {LARGEST}, not {value}")
 
 
 KNOWN = {
@@ -288,10 +316,12 @@ KNOWN = {
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; functions in files are found relative to that file."""
     path = Path(path)
+    if not path.is_file():  # nor is a pipe or a device one, which may have no end
+        raise PlanError(f"there is no plan file {path}")
+    if path.stat().st_size > MOST_BYTES:
+        raise PlanError(f"{path} is too large for a plan: more than {MOST_BYTES:,} bytes")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PlanError(f"there is no plan file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"{path} is not valid TOML: {error}") from None
     try:
@@ -325,7 +355,7 @@ def plan_from(data: Mapping[str, Any], folder: Path | None = None) -> Plan:
         dimensions=_integers("dimensions", data.get("dimensions", 1000)),
         seeds=_seeds(data.get("seeds", 10)),
         max_evaluations=_integer("max_evaluations", data["max_evaluations"]),
-        target=_optional_number("target", data.get("target", 1e-8), "none"),
+        target=_optional_number("target", data.get("target", "none"), "none"),
         start=_interval(data.get("start", [-5.0, 5.0])),
         sigma0=_optional_number("sigma0", data.get("sigma0", 3.0), "box"),
         **defaults,
@@ -387,7 +417,14 @@ def _seeds(value: Any) -> tuple[int, ...]:
         for seed in value:
             _at_least("seeds", seed, 0)
         return tuple(value)
-    return tuple(range(1, _integer("seeds", value) + 1))
+    return tuple(range(1, checked_count(_integer("seeds", value)) + 1))
+
+
+def checked_count(count: int) -> int:
+    """Return a number of seeds, once it is known to be one that can be run."""
+    if count > MOST_SEEDS:
+        raise PlanError(f"seeds must be at most {MOST_SEEDS:,} in number, not {count:,}")
+    return count
 
 
 def _optional_number(name: str, value: Any, word: str) -> float | None:
@@ -402,7 +439,7 @@ def _interval(value: Any) -> tuple[float, float] | None:
     if value == "box":
         return None
     pair = isinstance(value, list) and len(value) == 2
-    if not pair or not all(isinstance(v, int | float) for v in value):
+    if not pair or not all(is_real(v) for v in value):
         raise PlanError(f"start must be [low, high] or 'box', not {value!r}")
     return float(value[0]), float(value[1])
 

@@ -21,6 +21,7 @@ from mmes.lab.clustering.solve import SearchSettings, sparse_basis
 from mmes.lab.experiments.objectives import load_clustering_graph
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult
+from mmes.run.restarts import random_point
 from mmes.spaces.manifolds import Grassmann
 
 SEARCH_OPTIONS = tuple(f.name for f in fields(SearchSettings) if f.name != "max_evaluations")
@@ -63,6 +64,6 @@ def _search(run: Trial, graph: Graph) -> tuple[float, int]:
         return solution.value, solution.evaluations
     solver = {"gsc": subgradient_trust_region, "smoothed": smoothed_trust_region}[run.strategy.name]
     manifold = Grassmann(graph.n_samples, graph.n_clusters)
-    start = manifold.random_point(np.random.default_rng(run.seed))
+    start = random_point(manifold, run.seed)
     result = solver(laplacian, beta, start)
     return result.fun, result.nfev

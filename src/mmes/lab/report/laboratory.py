@@ -88,15 +88,18 @@ def _filled(
     )
 
 
-def _cards(outcomes: Iterable[TrialResult], planned: int) -> tuple[tuple[str, str], ...]:
+def _cards(
+    outcomes: Iterable[TrialResult], planned: int, targeted: bool
+) -> tuple[tuple[str, str], ...]:
     found = list(outcomes)
+    reached = ("target reached", f"{sum(o.reached for o in found)} runs")
     evaluations = float(sum(o.evaluations for o in found))
     hours = sum(o.cpu_seconds for o in found) / 3600.0
     return (
         ("runs", f"{len(found)} of {max(planned, len(found))}"),
         ("evaluations", number(evaluations) if found else "0"),
         ("processor time", f"{hours:.2f} h" if hours >= 0.1 else f"{hours * 60:.1f} min"),
-        ("target reached", f"{sum(o.reached for o in found)} runs"),
+        *([reached] if targeted else []),
     )
 
 
@@ -169,7 +172,11 @@ def comparison_page(laboratory: Laboratory) -> Page:
     return Page(
         title=laboratory.about.get("name", "Comparison"),
         lead=f"Strategies compared by mmes; marks test {chosen} against the others.",
-        cards=_cards(outcomes.values(), laboratory.about.get("planned", 0)),
+        cards=_cards(
+            outcomes.values(),
+            laboratory.about.get("planned", 0),
+            any(run.target is not None for run in runs),
+        ),
         sections=(section,),
         settings=(*_settings(runs, outcomes), *_versions(outcomes.values())),
         failures=_failures(laboratory),
@@ -201,7 +208,7 @@ def reproduction_page(laboratory: Laboratory) -> Page:
         lead="Every table and figure of “MMES: Mixture Model based Evolution Strategy for "
         f"Large-Scale Optimization” with our numbers beside the published ones ({extent.value} "
         "protocol).",
-        cards=_cards(every_outcome.values(), len(every_run)),
+        cards=_cards(every_outcome.values(), len(every_run), targeted=True),
         sections=tuple(parts),
         settings=(
             *_settings(every_run.values(), every_outcome),
@@ -224,7 +231,7 @@ def competition_page(laboratory: Laboratory) -> Page:
         lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "
         f"its competition: {count(budget)} evaluations per run, starts uniform in the box. Marks "
         f"test {chosen} against the others.",
-        cards=_cards(results.values(), about["planned"])[:-1],  # a competition has no target
+        cards=_cards(results.values(), about["planned"], targeted=False),
         sections=(section,),
         settings=(*_settings(runs, results), *_versions(results.values())),
         failures=_failures(laboratory),

@@ -5,7 +5,8 @@ It is the generation of MMES with five settled points of its own:
 - adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n);
 - adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
   the objective decides the ranking, mirrored pairs where its curvature does;
-- damping 4, so that a rugged objective does not collapse the mutation strength;
+- a step size by two forces at the rate lambda / n (`forces`), so that neither kinks nor a rugged
+  objective collapse the mutation strength;
 - a mixing rate of at most 1 - (2/3)^(1/m), so that the isotropic part keeps two thirds of the
   variance and the first steps have the length that sigma0 promises, however few the variables;
 - no row for the start point: every generation has lambda candidates.
@@ -18,6 +19,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mmes.base.options import Option
+from mmes.strategies.mmes import forces
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
 
@@ -35,10 +37,11 @@ def default_c_d(n: int) -> float:
 def _option_table() -> tuple[Option, ...]:
     changes: dict[str, dict[str, Any]] = {
         "scaling": {
-            "text": "'adaptive' learns one scale per variable during the run; 'fixed' keeps them.",
+            "text": "'adaptive' learns one scale per variable during the run; 'off' keeps them.",
             "default": "adaptive",
         },
-        "damping": {"default": 4.0},
+        "damping": {"text": "Divides the rate of the step size; doubled with lambda at a restart."},
+        "c_s": {"default": forces.C_S},
         "c_a": {"default_text": "min(4 / n, 1 - (2/3)^(1/m))"},
         "c_d": {"default_text": "min(0.002, 0.06 / sqrt n)"},
     }
@@ -46,11 +49,20 @@ def _option_table() -> tuple[Option, ...]:
         "mirroring",
         str,
         "'adaptive' lets the ranking of mirrored pairs decide how many candidates are independent; "
-        "'fixed' mirrors all of them, as MMES does.",
+        "'off' mirrors all of them, as MMES does.",
         default="adaptive",
         choices=("adaptive", "fixed"),
+        spelt={"fixed": "off"},
     )
-    return tuple(
+    step_size = Option(
+        "step_size",
+        str,
+        "'forces' lets the path of the selected draws and the paired test act on sigma at the rate "
+        "lambda / n; 'paired' is the paired test alone, as in MMES.",
+        default="forces",
+        choices=("forces", "paired"),
+    )
+    return step_size, *(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
         for option in OPTIONS
     )
@@ -71,7 +83,11 @@ class AdaptiveSearch(MMESSearch):
         if options["c_d"] is None:
             filled["c_d"] = default_c_d(n)
         made = Parameters.from_options(n, filled, archive_size)
-        return replace(made, adaptive_mirroring=options["mirroring"] == "adaptive")
+        return replace(
+            made,
+            adaptive_mirroring=options["mirroring"] == "adaptive",
+            two_forces=options["step_size"] == "forces",
+        )
 
 
 class AdaptiveMMES(MMES):
@@ -90,3 +106,4 @@ class AdaptiveMMES(MMES):
     name = "adaptive"
     search_type = AdaptiveSearch
     on_manifolds = False
+    watches_collapse = True

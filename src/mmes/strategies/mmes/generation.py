@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
 from mmes.spaces.boxes import Box
-from mmes.strategies.mmes import mirroring
+from mmes.strategies.mmes import forces, mirroring
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer
 from mmes.strategies.parts.archive import claim_row
+from mmes.strategies.parts.population import reducing
 from mmes.strategies.parts.recombination import bounded_sigma
 from mmes.strategies.parts.step_size import paired_growth, smoothed
 from mmes.strategies.shell.protocol import Setup
@@ -33,6 +34,11 @@ class Generation:
         self._kernel: Kernel = setup.kernel
         self._box, self._seed = setup.box, setup.seed
         self._mixer = StepMixer(parameters, setup.kernel, setup.seed)
+        self._noise_path = (
+            forces.NoisePath(parameters, reducing(setup.kernel), setup.seed, setup.box)
+            if parameters.two_forces
+            else None
+        )
         # The archive's table before the search moved ahead of the values.
         self._former: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
@@ -49,43 +55,53 @@ class Generation:
         # (without: Discus 3.2e6).
         # N.B. points outside a box are clipped or reflected, and go on in that form: the tables of
         # the CEC suites need it.
+        self._kernel.sample(self._sampling(population, state, generation, rows))
+
+    def _sampling(
+        self,
+        population: Handle | None,
+        state: State,
+        generation: int,
+        rows: NDArray[np.int64] | None = None,
+    ) -> SampleCall:
         draws = mirroring.draws(self.parameters, state)
-        self._kernel.sample(
-            SampleCall(
-                population,
-                draws,
-                state.mean,
-                state.sigma,
-                state.archive.vectors,
-                self._mixer.law(state, draws, generation),
-                self._box,
-                self._seed,
-                generation,
-                rows,
-                self.parameters.c_d is not None,
-            )
+        return SampleCall(
+            population,
+            draws,
+            state.mean,
+            state.sigma,
+            state.archive.vectors,
+            self._mixer.law(state, draws, generation),
+            self._box,
+            self._seed,
+            generation,
+            rows,
+            self.parameters.c_d is not None or self.parameters.two_forces,
         )
 
     def update(
         self,
-        population: Handle,
+        population: Handle | None,
         ranking: NDArray[np.int64],
         values: NDArray[np.float64],
         state: State,
         generation: int,
-        places: NDArray[np.int64] | None = None,
     ) -> None:
         """Take the evaluated generation into the state; `ranking` lists the best first.
 
-        Where the population holds the parents alone, `places` says where each candidate lies.
+        Without a population, the parents are made again.
         """
         p, kernel = self.parameters, self._kernel
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
         best = values[ranking[: p.mu]]
 
+        # Beyond the paper: the path of the isotropic parts, as seen from the old mean.
+        if self._noise_path is not None:
+            self._noise_path.follow(population, ranking, state, generation)
+
         # Archive, mean and path, unless they have moved ahead of the values.
         if self._former is None:
-            self._move(population, ranking, state, generation, places)
+            self._move(population, ranking, state, generation)
         self._former = None
 
         # With signed weights the mean may leave the box.
@@ -108,15 +124,27 @@ class Generation:
             # Strength: sigma <- sigma exp((Phi(W) - 1 + alpha_z) / d_sigma).
             # N.B. with the new W, where the pseudo-code has the old one: so the published figures
             # come out.
-            growth = paired_growth(state.success, p.significance, p.damping)
+            # Beyond the paper, the path of the isotropic parts is a second force.
+            growth = (
+                paired_growth(state.success, p.significance, p.damping)
+                if self._noise_path is None
+                else forces.both(p, self._noise_path.excess(state), state.success)
+            )
             state.sigma = bounded_sigma(state.sigma * growth)
         state.previous = best
 
         # Beyond the paper: what the pairs say about the share of independent draws.
         mirroring.observe(p, state, ranking)
 
+    @property
+    def needs_all(self) -> bool:
+        """Whether an update looks at all candidates, and at the mean that they were drawn from."""
+        return self._noise_path is not None and self._noise_path.walls is not None
+
     def begin(self, population: Handle, ranking: Handle, state: State, generation: int) -> None:
         """Begin an update ahead of the values, by their ranking on a device (`Kernel.ranked`)."""
+        if self.needs_all:
+            return
         self._former = state.archive.order.copy(), state.archive.stamps.copy()
         ranks = np.arange(self.parameters.population_size)
         self._move(population, ranks, state, generation, on_device=ranking)
@@ -129,14 +157,14 @@ class Generation:
 
     def _move(
         self,
-        population: Handle,
+        population: Handle | None,
         ranking: NDArray[np.int64],
         state: State,
         generation: int,
-        places: NDArray[np.int64] | None = None,
         on_device: Handle | None = None,
     ) -> None:
         p, kernel = self.parameters, self._kernel
+        again = None if population is not None else self._sampled(state, generation)
         # Archive: the slot that the new path will take (the oldest direction, or one of the closest
         # pair).
         row = claim_row(state.archive, p.spacing, generation)
@@ -146,23 +174,33 @@ class Generation:
         # Archive: q_row = p.           One pass over memory does the three.
         # Beyond the paper, the worst may push the mean away, with signed weights; mu_eff follows.
         parents, weights, mu_eff = mirroring.selection(p, state, ranking)
-        if places is not None:
-            parents = places[parents]
         gain = math.sqrt(p.c_c * (2 - p.c_c) * mu_eff) / state.sigma
         newest = kernel.row(state.archive.vectors, row)
-        kernel.recombine(
-            RecombineCall(
-                population,
-                parents,
-                weights,
-                state.mean,
-                state.path,
-                1 - p.c_c,
-                gain,
-                newest,
-                on_device,
-            )
+        step = RecombineCall(
+            population,
+            parents,
+            weights,
+            state.mean,
+            state.path,
+            1 - p.c_c,
+            gain,
+            newest,
+            on_device,
         )
+        if again is None:
+            kernel.recombine(step)
+        else:
+            kernel.sample_and_recombine(again, step)
+
+    def _sampled(self, state: State, generation: int) -> SampleCall:
+        """Return the call with which this generation was sampled, to be made again."""
+        call = self._sampling(None, state, generation)
+        drawn = call.law.drawn
+        if drawn is None:
+            return call
+        # The archive's table changes before the call is carried out.
+        former = drawn._replace(order=drawn.order.copy())
+        return call._replace(law=call.law._replace(drawn=former))
 
     def _lead_back(self, mean: Handle, box: Box) -> None:
         """Lead a mean outside the box back: slowly where it does no harm outside, else at once.

@@ -41,6 +41,15 @@ OPTIONS = (
         choices=("float32", "bfloat16"),
     ),
     Option(
+        "rows_at_once",
+        int,
+        "Candidates made at a time; with fewer than a generation has, there is no population, and "
+        "parents are made again. 'all' insists on one.",
+        default_text="all that fit",
+        low=1,
+        choices=("all",),
+    ),
+    Option(
         "mixing",
         int,
         "Mixing strength: directions that one step mixes; 'm' takes as many as are stored.",
@@ -106,6 +115,7 @@ OPTIONS = (
         "'adaptive' learns one scale per variable during the run (beyond the paper).",
         default="fixed",
         choices=("fixed", "adaptive"),
+        spelt={"fixed": "off"},
     ),
     rate_option("c_d", "Rate of the adaptive scaling.", "1 / n"),
 )
@@ -132,6 +142,7 @@ class Parameters:
     noise: Noise
     c_d: float | None  # None: scales stay as given
     adaptive_mirroring: bool = False
+    two_forces: bool = False  # the step size of `forces`, in place of the paired test alone
 
     @cached_property
     def population_size(self) -> int:

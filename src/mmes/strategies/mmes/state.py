@@ -26,6 +26,7 @@ class State:
     success             W                     smoothed statistic of the paired test
     concordance         C (beyond the paper)  whether pairs are ranked oppositely (1) or alike
     scale               d (beyond the paper)  one scale per variable; None stands for ones
+    noise_path          (beyond the paper)    path of the isotropic parts; None: not followed
     ==================  ====================  ================================================
 
     Vectors of length n are the kernel's; nothing else looks into them.
@@ -39,3 +40,4 @@ class State:
     success: float = 0.0
     concordance: float = -0.5
     scale: Handle | None = None
+    noise_path: Handle | None = None

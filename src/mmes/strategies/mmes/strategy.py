@@ -11,7 +11,6 @@ from mmes.base.memory import in_words
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 from mmes.strategies.mmes.state import State
@@ -57,6 +56,7 @@ class MMESSearch(Recorded[State]):
             archive=Archive.empty(archive_size, n, kernel, options["archive_dtype"]),
             previous=np.empty(0),
             scale=scale,
+            noise_path=kernel.vector(n) if p.two_forces else None,
         )
 
     @staticmethod
@@ -70,11 +70,16 @@ class MMESSearch(Recorded[State]):
     ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`: the archive gives way, down to ten directions."""
         candidates = options["population_size"] or default_population_size(n)
-        population = entry_bytes * n * candidates
+        few = options["rows_at_once"]
+        # Without a population: a few rows, and one for the best of them.
+        rows = candidates if few in (None, "all") or few >= candidates else few + 1
+        population = entry_bytes * n * rows
         vectors = 8 * n * _VECTORS
-        if options["scaling"] == "adaptive":
-            # The scale, its change, and the noise that it is learnt from.
-            vectors += 8 * n * 2 + min(4 * n * candidates, KEPT_NOISE_BYTES)
+        learnt = options["scaling"] == "adaptive", options.get("step_size") == "forces"
+        # The scale and its change; the path of the isotropic parts and its step.
+        vectors += 8 * n * 2 * sum(learnt)
+        if any(learnt):  # the noise that they are learnt from
+            vectors += min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)
         row = n * (2 if options["archive_dtype"] == "bfloat16" else 4)
         needed = population + vectors + row * wanted
@@ -90,11 +95,11 @@ class MMESSearch(Recorded[State]):
             )
             reduced = options | {"archive_size": int(fitting)}
             return reduced, population + vectors + row * fitting
+        who = f"the population of {rows} candidates" if rows == candidates else f"{rows} candidates"
         advice = (
             f"archive_size={fitting} would fit"
             if fitting >= 1
-            else f"no archive fits: the population of {candidates} candidates alone "
-            f"takes {in_words(population)}; a smaller population_size may help"
+            else f"no archive fits: {who} alone take {in_words(population)}"
         )
         raise MemoryError(
             f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
@@ -112,24 +117,19 @@ class MMESSearch(Recorded[State]):
         self._generation.sample(population, self.state, generation, rows)
 
     @property
-    def parents_suffice(self) -> bool:
-        """Whether `update` needs the parents alone: scales are learnt from all draws."""
-        return self.parameters.c_d is None
-
-    def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the candidates that `update` needs, where those suffice."""
-        return mirroring.selection(self.parameters, self.state, ranking)[0]
+    def needs_population(self) -> bool:
+        """See `MakesParents.needs_population`."""
+        return self._generation.needs_all
 
     def update(
-        self,
-        population: Handle,
-        ranking: NDArray[np.int64],
-        values: Vector,
-        generation: int,
-        places: NDArray[np.int64] | None = None,
+        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """See `Search.update`; `places` says where in the population each candidate lies."""
-        self._generation.update(population, ranking, values, self.state, generation, places)
+        """See `Search.update`."""
+        self._generation.update(population, ranking, values, self.state, generation)
+
+    def update_alone(self, ranking: NDArray[np.int64], values: Vector, generation: int) -> None:
+        """See `MakesParents.update_alone`."""
+        self._generation.update(None, ranking, values, self.state, generation)
 
     def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
         """Begin `update` ahead of the values; it follows, or `give_up` where all failed."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from mmes.base.reasons import StopReason
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.kernels import Handle, Kernel
 from mmes.kernels.devices import started_from
-from mmes.spaces.boxes import Box, Clip, Rounded
+from mmes.spaces.boxes import Box, BoxCode, Clip, Rounded
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
@@ -23,14 +24,15 @@ from mmes.strategies.parts.growth import grown_options
 from mmes.strategies.parts.recombination import evenly, rank
 from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
+from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.optimizer import Optimizer
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.protocol import (
     GivesUp,
     HasArchive,
+    MakesParents,
     Revalues,
     Search,
-    SelectsParents,
     UpdatesAhead,
     Vector,
 )
@@ -85,6 +87,8 @@ class AskTell(Optimizer):
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True
+    watches_collapse: ClassVar[bool] = False
+    """Whether the shell watches how values fall with sigma, and knows a collapse from an end."""
 
     def __init__(
         self,
@@ -114,6 +118,9 @@ class AskTell(Optimizer):
     @classmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
         """Return an optimizer in a space that was checked."""
+        if cls.__init__ is not AskTell.__init__:  # the author's own has the last word on options
+            where = {"bounds": space.box, "scale": space.scale, "manifold": space.manifold}
+            return cls(space.x0, space.sigma0, **where, **options)  # type: ignore[arg-type]
         chosen = validated(cls.option_table(), options, cls.__name__)
         made = cls.__new__(cls)
         made._begin(space, chosen, opened_kernel(cls, space.manifold, chosen))
@@ -133,8 +140,9 @@ class AskTell(Optimizer):
         self.options, self.kernel = begun.options, kernel
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self.box, self.planned_bytes, self._setup = begun.box, begun.planned_bytes, begun.setup
-        self.search = self.search_type(begun.setup, begun.own_options)
+        self.box, self._setup = begun.box, begun.setup
+        self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
+        self.search = self.search_type(begun.setup, begun.plan.options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
@@ -143,13 +151,16 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
+        rounded = isinstance(self.box, Rounded)
+        watches = self.watches_collapse and not rounded
         self._rules = StopRules(
             self.options,
             self.sigma0,
             window=patience(begun.setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
-            integers=isinstance(self.box, Rounded),
+            collapse=Collapse(self._n, self.sigma0) if watches else None,
+            integers=rounded,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -157,8 +168,12 @@ class AskTell(Optimizer):
 
     @classmethod
     def option_table(cls) -> tuple[Option, ...]:
-        """Return all options: those of every strategy, then the algorithm's own."""
-        return COMMON_OPTIONS + cls.search_type.options
+        """Return all options: those of every strategy, then the algorithm's own, for experts."""
+        own = cls.search_type.options
+        return COMMON_OPTIONS + tuple(
+            option if option.name == "population_size" else replace(option, expert=True)
+            for option in own
+        )
 
     @classmethod
     def replicable(cls) -> bool:
@@ -186,15 +201,22 @@ class AskTell(Optimizer):
         return self.population_size + self._extra_rows()
 
     @property
-    def parents_suffice(self) -> bool:
-        """Whether an update needs no candidates of this generation but those that it selects."""
+    def needs_population(self) -> bool:
+        """Whether an update needs all candidates; otherwise it makes the parents again."""
+        box = self._setup.box
         return (
-            isinstance(self.search, SelectsParents)
-            and self.search.parents_suffice
-            and self.manifold is None
-            and self._candidates.mapping is None
-            and not self._extra_rows()
+            not isinstance(self.search, MakesParents)
+            or self.search.needs_population
+            or self.manifold is not None
+            or (box is not None and box.code is BoxCode.OWN)
+            or isinstance(self.box, Rounded)
         )
+
+    @property
+    def rows_at_once(self) -> int:
+        """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
+        few = None if isinstance(self.box, Rounded) else self._rows_at_once
+        return self.rows if few is None else min(few, self.rows)
 
     @property
     def mean(self) -> Vector:
@@ -230,24 +252,27 @@ class AskTell(Optimizer):
         return self._readonly_view(candidates.evaluated)
 
     def _some_points(self, rows: NDArray[np.intp]) -> Vector:
-        candidates = self._candidates
-        if candidates.evaluated is None and candidates.mapping is None and not self._extra_rows():
-            whole = self.parents_suffice
-            return self._readonly_view(candidates.chosen(self.search, self.generation, rows, whole))
-        if candidates.evaluated is None:
+        if self._candidates.evaluated is None and self.manifold is not None:
             self._draw()
-        return self._readonly_view(self.kernel.gathered(candidates.evaluated, rows))
+        return self._readonly_view(self._some(rows))
 
-    def _evaluated(self) -> Handle | None:
-        return self._candidates.evaluated
+    def _some(self, rows: NDArray[np.intp]) -> Handle:
+        rows = rows - self._extra_rows()
+        first = self._first() if (rows < 0).any() else None
+        return self._candidates.some(self.search, self.generation, rows, first)
+
+    def _candidate(self, row: int) -> Handle:
+        return self.kernel.copy(self.kernel.row(self._some(np.array([row])), 0))
 
     def _draw(self) -> None:
-        first, search = None, self.search
-        if self._extra_rows():
-            # Points that the search keeps apart from the box need no walls.
-            walls = self._walls() if self._candidates.mapping is None else None
-            first = as_candidate(self.kernel, search.mean, self._n, walls)
-        self._candidates.make_all(search, self.generation, first)
+        first = self._first() if self._extra_rows() else None
+        self._candidates.make_all(self.search, self.generation, first)
+
+    def _first(self) -> Handle:
+        """Return the start point as a candidate."""
+        # Points that the search keeps apart from the box need no walls.
+        walls = self._walls() if self._candidates.mapping is None else None
+        return as_candidate(self.kernel, self.search.mean, self._n, walls)
 
     def _fetched(self, values: Any, whole: bool) -> Any:
         """Return values of a device; the search begins its update while they are on their way."""
@@ -263,17 +288,19 @@ class AskTell(Optimizer):
     def _own_reasons(self) -> Iterator[StopReason]:
         return self._rules.reasons(self.search, self.kernel, self.generation)
 
-    def grow(self, sigma: float | None = None) -> None:
+    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double population size and damping, and go on from where the search stands.
 
-        That is the remedy against noise: mean, path, directions and scales stay, and the next
-        generation is compared with no earlier one. A strategy without an option `damping` doubles
-        the population size alone.
+        That is the remedy against noise and against a collapse of the steps: mean, path,
+        directions and scales stay, and the next generation is compared with no earlier one. A
+        strategy without an option `damping` doubles the population size alone.
 
         Parameters
         ----------
         sigma : float, optional
             The mutation strength to go on with; by default it stays.
+        doublings : int
+            How often they are doubled.
 
         Raises
         ------
@@ -285,24 +312,30 @@ class AskTell(Optimizer):
         with self._access:
             if self._candidates.asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            options = grown_options(self.options, self.population_size, 1)
+            options = grown_options(self.options, self.population_size, doublings)
             # What the search holds already is handed over: it is not needed a second time.
-            planned, needed = planned_search(
+            plan = planned_search(
                 self.search_type, self.kernel, options, self._extent, self.planned_bytes
             )
-            grown = self.search_type(self._setup, planned)
+            grown = self.search_type(self._setup, plan.options)
             grown.take_over(self.search)
-            self.search, self.options, self.planned_bytes = grown, options | planned, needed
-            self._doublings += 1
+            self.search, self.options = grown, options | plan.options
+            self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+            self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
 
-    def reduced_options(self, usable: int) -> dict[str, Any]:
+    def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """See `Optimizer.reduced_options`."""
-        own = {option.name: self.options[option.name] for option in self.search_type.options}
+        own = {option.name: asked[option.name] for option in self.search_type.options}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
-            planned, _ = self.search_type.planned(self._n, own, usable)
-        return {name: value for name, value in planned.items() if value != own[name]}
+            # Who has no memory for a population elsewhere does without, where that is possible.
+            few = {} if self.needs_population else {"rows_at_once": 1}
+            try:
+                planned, _ = self.search_type.planned(self._n, own, usable)
+            except MemoryError:
+                planned, _ = self.search_type.planned(self._n, own | few, usable)
+        return {n: value for n, value in planned.items() if n not in few and value != own[n]}
 
     def revalue(self, values: ArrayLike) -> None:
         """Take in other values of the generation told last: the objective itself has changed.
@@ -325,7 +358,12 @@ class AskTell(Optimizer):
         """Go on with this mutation strength; the tests on values begin anew."""
         self.search.sigma = checked_sigma(sigma)
         self._mean_seen = None
-        self._rules.begin_anew()
+        self._rules.begin_anew(sigma)
+
+    def answer_to_collapse(self) -> tuple[int, float] | None:
+        """See `Optimizer.answer_to_collapse`."""
+        collapse = self._rules.collapse
+        return None if collapse is None else collapse.answer(self.population_size)
 
     # State
 
@@ -400,21 +438,13 @@ class AskTell(Optimizer):
     def _extra_rows(self) -> int:
         return int(self.generation == 0 and self.search.needs_start_value)
 
-    def _parents_alone(self, ranking: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Make what the update needs where some were asked for; return where it lies."""
-        if self._candidates.evaluated is not None:
-            return None
-        if not self.parents_suffice:
-            self._draw()
-            return None
-        return self._candidates.make_parents(self.search, self.generation, ranking)
-
     def _complete(self, values: Vector) -> None:
-        kernel, search = self.kernel, self.search
+        search = self.search
         extra = values.size - search.population_size
         ranked = values
         ranking = rank(values[extra:] if extra else values)
-        positions = self._parents_alone(ranking)
+        if self._candidates.evaluated is None and self.needs_population:
+            self._draw()
         # The ranking goes from -inf over the numbers and +inf to NaN: its ends tell what there is.
         best = ranking.item(0)
         lowest, highest = values.item(best), values.item(ranking.item(-1))
@@ -429,13 +459,13 @@ class AskTell(Optimizer):
             highest = float(ranked[ranked != np.inf].max(initial=-np.inf))
         if lowest < self._best_value:
             self._best_value = lowest
-            place = best if positions is None else int(positions[best])
-            self._best_x = kernel.copy(kernel.row(self._candidates.evaluated, place))
+            self._best_x = self._candidate(best)
         points = self._candidates.points
         if extra:
             if ranked.item(0) != math.inf:
                 search.start(ranked.item(0))
-            ranked, points = ranked[extra:], kernel.part(points, extra)
+            ranked = ranked[extra:]
+            points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
         rounded, short = self.box if isinstance(self.box, Rounded) else None, False
@@ -444,11 +474,13 @@ class AskTell(Optimizer):
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
+        compared = evenly(ranked, ranking, failures) if failures and not failed else ranked
         if not failed:
             sigma = search.sigma
-            where: tuple[NDArray[np.int64], ...] = () if positions is None else (positions,)
-            compared = evenly(ranked, ranking, failures) if failures else ranked
-            search.update(points, ranking, compared, self.generation, *where)
+            if points is not None:
+                search.update(points, ranking, compared, self.generation)
+            elif isinstance(search, MakesParents):
+                search.update_alone(ranking, compared, self.generation)
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)
@@ -463,6 +495,10 @@ class AskTell(Optimizer):
         self._forget()
         share = failures / ranked.size
         self._rules.observe(self.generation, self._best_value, (lowest, highest), share, short)
+        if self._rules.collapse is not None and not failed:
+            size, damping = ranked.size, self.options["damping"]
+            median = compared.item(ranking.item(size // 2))
+            self._rules.collapse.observe(self.generation, search.sigma, median, size, damping)
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +14,10 @@ Rows = NDArray[np.int64]
 
 
 class Candidates:
-    """Makes candidates when they are wanted, and keeps them until the generation is told.
+    """Makes candidates when they are wanted.
+
+    All of them are kept until the generation is told; some of them, to be evaluated a few at a time
+    or elsewhere, are not: they can be made again.
 
     Parameters
     ----------
@@ -32,6 +33,8 @@ class Candidates:
         The candidates as the search made them; None before they are made.
     evaluated : handle or None
         The same as they are evaluated.
+    asked : bool
+        Whether all or some of them were asked for.
     """
 
     def __init__(self, kernel: Kernel, n: int, mapping: Box | None):
@@ -42,12 +45,7 @@ class Candidates:
         """Give up what was made."""
         self.points: Handle = None
         self.evaluated: Handle = None
-        self._some: _SomeRows | None = None
-
-    @property
-    def asked(self) -> bool:
-        """Whether all or some of them were made."""
-        return self.evaluated is not None or self._some is not None
+        self.asked = False
 
     def make_all(self, search: Search, generation: int, first: Handle | None) -> None:
         """Make all candidates; `first`, where there is one, is one more row before the others."""
@@ -62,6 +60,7 @@ class Candidates:
         search.sample(drawn, generation)
         if isinstance(self.mapping, Rounded):
             self.mapping.widen(drawn, search.mean)
+        self.asked = True
         self.points = self.evaluated = points
         if self.mapping is not None:
             self.evaluated = kernel.population(rows, self._n)
@@ -79,68 +78,34 @@ class Candidates:
         )
         self.make_all(search, generation, self._first)
 
-    def chosen(self, search: Search, generation: int, rows: Rows, whole: bool) -> Handle:
-        """Make those of these candidates that are not there yet, and no others; return them.
+    def some(self, search: Search, generation: int, rows: Rows, first: Handle | None) -> Handle:
+        """Return these candidates as they are evaluated, made now where not all of them are there.
 
-        `whole` says whether memory for all of them should be taken at once.
+        What is made here is not kept. `first`, where there is one, is row -1, before the others.
         """
-        some = self._made(search, generation, rows, whole)
-        positions = some.positions[rows]
-        first = int(positions[0]) if positions.size else 0
-        if np.array_equal(positions, np.arange(first, first + positions.size)):
-            return self._kernel.part(some.memory, first, first + positions.size)
-        return self._kernel.gathered(some.memory, positions)
-
-    def make_parents(self, search: Any, generation: int, ranking: Rows) -> Rows:
-        """Make what the update needs besides what was asked for; return where each row lies."""
-        some = self._made(search, generation, search.parents(ranking), whole=True)
-        self.points = self.evaluated = some.memory
-        return some.positions
-
-    def _made(self, search: Search, generation: int, rows: Rows, whole: bool) -> _SomeRows:
-        kernel, size = self._kernel, search.population_size
-        some = self._some = self._some or _SomeRows(size)
-        lacking = some.lacking(rows)
-        end = some.held + lacking.size
-        if some.memory is None or end > some.memory.shape[0]:
-            # Room for all, where others may come: what is not used is not touched.
-            former = some.memory
-            some.memory = kernel.population(size if whole or former is not None else end, self._n)
-            if former is not None:
-                kernel.assign(
-                    kernel.part(some.memory, 0, some.held), kernel.part(former, 0, some.held)
-                )
-        if lacking.size:
-            search.sample(kernel.part(some.memory, some.held, end), generation, lacking)
-            some.add(lacking)
-        return some
+        self.asked = True
+        kernel = self._kernel
+        if self.evaluated is not None:
+            extra = self.evaluated.shape[0] - search.population_size
+            return _taken(kernel, self.evaluated, rows + extra)
+        wanted, positions = np.unique(rows, return_inverse=True)
+        made = kernel.population(wanted.size, self._n)
+        drawn = wanted[wanted >= 0]
+        if drawn.size < wanted.size:
+            kernel.assign(kernel.row(made, 0), first)
+        if drawn.size:
+            search.sample(kernel.part(made, wanted.size - drawn.size), generation, drawn)
+        if self.mapping is not None and wanted.size:
+            kernel.confine(made, made, self.mapping)
+        return _taken(kernel, made, positions)
 
 
-class _SomeRows:
-    """Candidates of a generation, in the order in which they were asked for.
-
-    Parameters
-    ----------
-    count : int
-        The candidates of the whole generation.
-    """
-
-    def __init__(self, count: int):
-        self.memory: Handle = None
-        self.positions: Rows = np.full(count, -1, dtype=np.int64)
-        """Where the candidate of each row lies; -1 where it was not asked for."""
-        self.held = 0
-
-    def lacking(self, rows: Rows) -> Rows:
-        """Return those rows, each once, that were not asked for yet."""
-        return np.array(
-            [row for row in dict.fromkeys(rows.tolist()) if self.positions[row] < 0], int
-        )
-
-    def add(self, rows: Rows) -> None:
-        """Enter rows whose candidates now lie after the others."""
-        self.positions[rows] = np.arange(self.held, self.held + rows.size)
-        self.held += rows.size
+def _taken(kernel: Kernel, points: Handle, rows: Rows) -> Handle:
+    """Return some rows, sharing memory where they follow each other."""
+    first = int(rows[0]) if rows.size else 0
+    if np.array_equal(rows, np.arange(first, first + rows.size)):
+        return kernel.part(points, first, first + rows.size)
+    return kernel.gathered(points, rows)
 
 
 def as_candidate(kernel: Kernel, point: Handle, n: int, box: Box | None) -> Handle:
@@ -149,4 +114,5 @@ def as_candidate(kernel: Kernel, point: Handle, n: int, box: Box | None) -> Hand
     kernel.assign(kernel.row(rows, 0), point)
     if box is not None:
         kernel.confine(rows, rows, box)
-    return kernel.row(rows, 0)
+    # A copy: memory of populations is used again, and may be longer than what was asked for.
+    return kernel.copy(kernel.row(rows, 0))

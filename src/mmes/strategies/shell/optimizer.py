@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -115,6 +115,11 @@ class Optimizer(ABC):
         """How many points `ask` returns next."""
 
     @property
+    def rows_at_once(self) -> int:
+        """How many rows should be asked for at a time."""
+        return self.rows
+
+    @property
     @abstractmethod
     def evaluates_start(self) -> bool:
         """Whether the start point is the first point that is asked."""
@@ -152,9 +157,10 @@ class Optimizer(ABC):
         Parameters
         ----------
         rows : array_like of int, optional
-            Return these candidates alone. Where the generation has not been asked for yet, a
-            strategy computes no others: one machine of many can begin with its share. When all
-            values are told, those of the others are computed that the update needs.
+            Return these candidates alone. Where the generation has not been asked for as a whole, a
+            strategy computes no others, and does not keep these: a few at a time fit where a
+            population does not, and one machine of many can begin with its share. For the update,
+            parents are computed again.
 
         Raises
         ------
@@ -225,7 +231,15 @@ class Optimizer(ABC):
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
             yield StopReason.MAX_EVALUATIONS
 
-    def grow(self, sigma: float | None = None) -> None:
+    def answer_to_collapse(self) -> tuple[int, float] | None:
+        """Return how often the population should be doubled, and sigma then, if steps collapse.
+
+        None where they do not, and for strategies that do not watch it. The answer is that of the
+        last generation; `grow` takes both.
+        """
+        return None
+
+    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double the population in place, where `grows` says that it can.
 
         Raises
@@ -235,8 +249,10 @@ class Optimizer(ABC):
         """
         raise TypeError(f"the strategy {self.name!r} cannot grow its population in place")
 
-    def reduced_options(self, usable: int) -> dict[str, Any]:
+    def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """Return the options that must change so that it fits into `usable` bytes elsewhere.
+
+        `asked` are the options as they were asked for: its own have what was left open decided.
 
         Raises
         ------
@@ -309,8 +325,8 @@ class Optimizer(ABC):
         """Return some points of this generation, as users see them."""
 
     @abstractmethod
-    def _evaluated(self) -> Handle | None:
-        """Return all points of this generation; None where they are not there."""
+    def _candidate(self, row: int) -> Handle:
+        """Return one point of this generation, a copy."""
 
     @abstractmethod
     def _complete(self, values: Vector) -> None:
@@ -341,12 +357,11 @@ class Optimizer(ABC):
 
     def _with_pending(self) -> tuple[float, Handle]:
         """Return the best value and point, those of a generation still being told included."""
-        points = None if self._pending is None else self._evaluated()
-        if self._pending is not None and points is not None:
+        if self._pending is not None:
             values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
             best = int(values.argmin())
             if values[best] < self._best_value:
-                return float(values[best]), self.kernel.copy(self.kernel.row(points, best))
+                return float(values[best]), self._candidate(best)
         return self._best_value, self._best_x
 
 
@@ -365,7 +380,7 @@ def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending:
         )
         made = kind.from_state(state)
     if asked:
-        made.ask()
+        made.ask(rows=())
     if pending is not None:
         rows, values = pending
         made.tell(values, rows)

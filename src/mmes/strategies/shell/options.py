@@ -52,6 +52,7 @@ COMMON_OPTIONS = (
         "Stop when the mutation strength falls to this.",
         default_text="none",
         low=0,
+        expert=True,
     ),
     Option(
         "sigma_max",
@@ -60,6 +61,7 @@ COMMON_OPTIONS = (
         default_text="1e20 sigma0",
         low=0,
         low_open=True,
+        expert=True,
     ),
     Option(
         "stagnation_window",
@@ -69,6 +71,7 @@ COMMON_OPTIONS = (
         default_text="n, at least 200",
         low=1,
         choices=("off",),
+        expert=True,
     ),
     Option(
         "stagnation_tolerance",
@@ -77,6 +80,7 @@ COMMON_OPTIONS = (
         "paper's tables.",
         default_text="off",
         low=0,
+        expert=True,
     ),
     Option(
         "kernel",
@@ -85,6 +89,7 @@ COMMON_OPTIONS = (
         "the best there is.",
         default="auto",
         choices=_KERNEL_NAMES,
+        expert=True,
     ),
     Option(
         "threads",
@@ -107,6 +112,7 @@ COMMON_OPTIONS = (
         "Precision of the candidates on a device.",
         default_text="float32, on the CPU float64",
         choices=("float32", "float64"),
+        expert=True,
     ),
     Option(
         "mean_dtype",
@@ -115,5 +121,6 @@ COMMON_OPTIONS = (
         "are shorter than the spacing of such numbers at the mean.",
         default_text="float64",
         choices=("float32", "float64"),
+        expert=True,
     ),
 )

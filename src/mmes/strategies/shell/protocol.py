@@ -164,16 +164,16 @@ class HasArchive(Protocol):
 
 
 @runtime_checkable
-class SelectsParents(Protocol):
-    """A search whose update may need its parents alone."""
+class MakesParents(Protocol):
+    """A search whose update can do without the population: it makes the parents again."""
 
     @property
-    def parents_suffice(self) -> bool:
-        """Whether it does."""
+    def needs_population(self) -> bool:
+        """Whether it needs all candidates after all."""
         ...
 
-    def parents(self, ranking: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rows that the update needs."""
+    def update_alone(self, ranking: NDArray[np.int64], values: Vector, generation: int) -> None:
+        """Take in an evaluated generation, as `Search.update` does, to the same bits."""
         ...
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,14 +13,34 @@ from mmes.base.randomness import fresh_seed
 from mmes.kernels import Kernel, Place
 from mmes.kernels.devices import check_able
 from mmes.kernels.manifold import ManifoldKernel, planned_bytes
-from mmes.spaces.boxes import BOXES, Box, Rounded, Start
+from mmes.spaces.boxes import BOXES, Box, BoxCode, Rounded, Start
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Extent, Space
 from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.shell.protocol import Search, Setup
 
+# Candidates that are made a few at a time take this share of the memory.
+_SHARE_FOR_ROWS = 1 / 8
 # On a plateau the mutation strength does not grow beyond so many sigma0.
 PLATEAU_LIMIT = 1e4
+
+
+class Plan(NamedTuple):
+    """What a search may take.
+
+    Attributes
+    ----------
+    options : dict
+        The algorithm's own options, reduced to the memory there is.
+    bytes : int
+        The memory that all this will take.
+    rows_at_once : int or None
+        Candidates that are made at a time where there is no population; None: there is one.
+    """
+
+    options: dict[str, Any]
+    bytes: int
+    rows_at_once: int | None
 
 
 @dataclass(frozen=True)
@@ -30,28 +51,25 @@ class StrategySetup:
     ----------
     options : dict
         All options, filled in, and reduced to the memory there is.
-    own_options : dict
-        Those of the algorithm alone.
     setup : Setup
         What the algorithm begins with.
     box : Box or None
         The bounds; also a box of which the search knows nothing.
-    planned_bytes : int
-        The memory that all this will take.
+    plan : Plan
+        The algorithm's own options, and the memory that all this will take.
     """
 
     options: dict[str, Any]
-    own_options: dict[str, Any]
     setup: Setup
     box: Box | None
-    planned_bytes: int
+    plan: Plan
 
     @classmethod
     def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
         """Return what a strategy, an `AskTell`, begins with in a space that was checked."""
         if space.x0 is None:
             raise ValueError("x0 is needed: an optimizer begins at a point")
-        own, needed = planned_search(strategy.search_type, kernel, options, space.extent)
+        plan = planned_search(strategy.search_type, kernel, options, space.extent)
         start = space.x0.ravel()
         box = None
         if space.box is not None:
@@ -75,7 +93,7 @@ class StrategySetup:
             seed=seed,
             manifold=space.manifold,
         )
-        return cls(options | own | {"seed": seed}, own, setup, box, needed)
+        return cls(options | plan.options | {"seed": seed}, setup, box, plan)
 
 
 def opened_kernel(strategy: Any, manifold: Manifold | None, options: dict[str, Any]) -> Kernel:
@@ -102,23 +120,48 @@ def planned_search(
     options: dict[str, Any],
     extent: Extent,
     held: int = 0,
-) -> tuple[dict[str, Any], int]:
-    """Return the algorithm's own options, reduced to the memory there is, and the bytes.
+) -> Plan:
+    """Return the algorithm's own options, reduced to the memory there is, and what it takes.
 
-    `held` is memory that is in use now and will be given back, or handed over.
+    `held` is memory that is in use now and will be given back, or handed over. Where the population
+    does not fit, a search that can do without has none.
     """
     n, boxed, manifold = extent
     usable = int((kernel.available_bytes() + held) * memory.USABLE_SHARE)
     own = {option.name: options[option.name] for option in search_type.options}
+    kind = BOXES[options["bounds_handling"]] if boxed else None
     images, size = 0, own["population_size"] or default_population_size(n)
-    if boxed and BOXES[options["bounds_handling"]].maps_points:
+    if kind is not None and kind.maps_points:
         images = kernel.entry_bytes * n * size
     elif manifold is not None:
         images = planned_bytes(size, n)
-    # Searches that know the host alone need not say how large an entry is.
-    entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
-    planned, needed = search_type.planned(n, own, usable - images, *entry)
-    return planned, needed + images
+    given = own.get("rows_at_once", "all")
+    own_treatment = kind is not None and kind.code is BoxCode.OWN and not kind.maps_points
+    whole = options["bounds_handling"] if own_treatment else manifold
+    if whole is not None and given not in (None, "all"):
+        raise ValueError(
+            f"rows_at_once={given} cannot be combined with {whole}, which needs the population"
+        )
+
+    def plan(rows: int | str) -> Plan:
+        few = None if isinstance(rows, str) or rows >= size else rows
+        taken = images if few is None else 0  # a few at a time are mapped in place
+        asked = own | {name: rows for name in own if name == "rows_at_once"}
+        # Searches that know the host alone need not say how large an entry is.
+        entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
+        planned, needed = search_type.planned(n, asked, usable - taken, *entry)
+        # What was asked for is kept: on another machine something else may fit.
+        own_again = {name: given for name in own if name == "rows_at_once"}
+        return Plan(planned | own_again, needed + taken, few)
+
+    if given is not None:
+        return plan(given)
+    if whole is None:
+        fitting = int(usable * _SHARE_FOR_ROWS) // (kernel.entry_bytes * n)
+        for rows in ("all", max(fitting, 1)):
+            with contextlib.suppress(MemoryError):
+                return plan(rows)
+    return plan("all" if whole is not None else 1)
 
 
 def check_integers(space: Space, options: dict[str, Any], kernel: Kernel) -> None:

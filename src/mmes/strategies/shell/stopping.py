@@ -12,6 +12,7 @@ from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
 
@@ -40,6 +41,8 @@ class StopRules:
         along its path before sigma grows.
     spread : float
         The largest scale of a variable at the start.
+    collapse : Collapse or None
+        Tells steps that vanish at a kink from those of a search that converged.
     integers : bool
         Whether there are integers, whose steps never become short: those of the other variables
         must then be short for a window.
@@ -52,8 +55,10 @@ class StopRules:
         window: int,
         farthest: float,
         spread: float,
+        collapse: Collapse | None = None,
         integers: bool = False,
     ):
+        self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
         self._smallest_step = options["xtol"] * sigma0
@@ -118,7 +123,8 @@ class StopRules:
             if self._short_steps >= self._window:
                 yield self._trusted(StopReason.CONVERGED_X)
         elif look and sigma * search.spread() < self._smallest_step * self._first_spread:
-            yield self._trusted(StopReason.CONVERGED_X)
+            collapsed = self.collapse is not None and self.collapse.collapsed
+            yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -134,8 +140,10 @@ class StopRules:
         """
         return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
-    def begin_anew(self) -> None:
-        """Forget how long values have stood still: the search goes on with other steps."""
+    def begin_anew(self, sigma: float) -> None:
+        """Forget how long values have stood still: the search goes on with these steps."""
+        if self.collapse is not None:
+            self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:
             self._standstill = self._standstill.anew()
 
@@ -152,7 +160,10 @@ class StopRules:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state."""
-        return {} if self._standstill is None else self._standstill.arrays()
+        still, collapse = self._standstill, self.collapse
+        return ({} if still is None else still.arrays()) | (
+            {} if collapse is None else collapse.arrays()
+        )
 
     def restore(self, generation: int, state: dict[str, Any]) -> None:
         """Take over what `entries` and `arrays` returned."""
@@ -165,3 +176,5 @@ class StopRules:
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
             self._standstill.restore(generation, state["arrays"])
+        if self.collapse is not None:
+            self.collapse.restore(state["arrays"])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmes.base.extras import require
-from mmes.checkpoint.files import write_atomically
+from mmes.checkpoint.files import plain_name, write_atomically
 from mmes.lab.experiments.analysis.charts import Chart, Series
 
 PALETTE = (
@@ -105,7 +105,7 @@ def write_figure(chart: Chart, folder: Path) -> list[Path]:
         metadata = {"Date": None} if suffix == "svg" else {}  # the same picture, the same bytes
         with matplotlib.rc_context(STYLE):
             figure.savefig(buffer, format=suffix, dpi=200, metadata=metadata)
-        path = folder / f"{chart.name}.{suffix}"
+        path = folder / plain_name(f"{chart.name}.{suffix}")
         content = buffer.getvalue()
         write_atomically(path, lambda file, content=content: file.write(content))
         files.append(path)

@@ -1,7 +1,7 @@
 """The statistics of a comparison: marks, ranks, corrected p-values, running times.
 
-Everything here is plain numpy on plain arrays: no plan, no store. Smaller values are better
-throughout, and a run that never reached its target is written as infinity.
+Everything here is plain arrays: no plan, no store. Rank tests are SciPy's. Smaller values are
+better throughout, and a run that never reached its target is written as infinity.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from mmes.base.extras import require
 
 Floats = NDArray[np.float64]
 
@@ -102,25 +104,8 @@ def normal_tail(z: float) -> float:
     return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
-def _two_sided(distance: float, deviation: float) -> float:
-    """Return the two-sided normal p-value with continuity correction of a rank statistic."""
-    if deviation == 0.0:
-        return 1.0
-    return min(1.0, 2.0 * normal_tail(max(distance - 0.5, 0.0) / deviation))
-
-
-def _tie_term(sample: Floats) -> float:
-    """Return the sum of t^3 - t over groups of t equal values."""
-    _, counts = np.unique(sample, return_counts=True)
-    return float(np.sum(counts.astype(np.float64) ** 3 - counts))
-
-
-def _exact_two_sided(counts: Floats, statistic: float) -> float:
-    """Return P(|S - E S| >= |statistic - E S|) for a symmetric law of these counts."""
-    support = np.arange(counts.size)
-    centre = (counts.size - 1) / 2.0
-    extreme = np.abs(support - centre) >= abs(statistic - centre) - 1e-9
-    return float(min(1.0, counts[extreme].sum() / counts.sum()))
+def _tied(sample: Floats) -> bool:
+    return np.unique(sample).size < sample.size
 
 
 def rank_sum_test(first: ArrayLike, second: ArrayLike) -> float:
@@ -136,25 +121,11 @@ def rank_sum_test(first: ArrayLike, second: ArrayLike) -> float:
     """
     a, b = _sample(first, "first"), _sample(second, "second")
     pooled = np.concatenate([a, b])
-    total = pooled.size
-    u = float(ranks(pooled)[: a.size].sum()) - a.size * (a.size + 1) / 2.0
-    ties = _tie_term(pooled)
-    if ties == 0.0 and max(a.size, b.size) <= EXACT_LIMIT:
-        # Counting by the size of the second sample: the q-binomial coefficient (a+b choose a).
-        counts = np.zeros(a.size * b.size + 1)
-        counts[0] = 1.0
-        for k in range(1, a.size + 1):
-            step = b.size + k
-            raised = counts.copy()
-            raised[step:] -= counts[:-step] if step < counts.size else 0.0
-            for value in range(k, counts.size):
-                raised[value] += raised[value - k]
-            counts = raised
-        return _exact_two_sided(counts, u)
-    if total < 2:
+    if np.unique(pooled).size == 1:
         return 1.0
-    variance = a.size * b.size / 12.0 * (total + 1 - ties / (total * (total - 1)))
-    return _two_sided(abs(u - a.size * b.size / 2.0), math.sqrt(max(variance, 0.0)))
+    exact = not _tied(pooled) and max(a.size, b.size) <= EXACT_LIMIT
+    test = require("scipy.stats").mannwhitneyu
+    return float(test(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
 def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
@@ -169,19 +140,13 @@ def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
     with np.errstate(invalid="ignore"):  # two failures differ by inf - inf: no difference
         difference = np.nan_to_num(a - b, nan=0.0, posinf=np.inf, neginf=-np.inf)
     difference = difference[difference != 0.0]
-    count = difference.size
-    if count == 0:
+    if difference.size == 0:
         return 1.0
     size = np.abs(difference)
-    statistic = float(ranks(size)[difference > 0].sum())
-    ties = _tie_term(size)
-    if ties == 0.0 and count <= 2 * EXACT_LIMIT:
-        counts = np.ones(1)
-        for rank in range(1, count + 1):
-            counts = np.pad(counts, (0, rank)) + np.pad(counts, (rank, 0))
-        return _exact_two_sided(counts, statistic)
-    variance = count * (count + 1) * (2 * count + 1) / 24.0 - ties / 48.0
-    return _two_sided(abs(statistic - count * (count + 1) / 4.0), math.sqrt(variance))
+    exact = not _tied(size) and size.size <= 2 * EXACT_LIMIT
+    signed = np.copysign(ranks(size), difference)  # all that the test looks at; finite, too
+    test = require("scipy.stats").wilcoxon
+    return float(test(signed, method="exact" if exact else "approx", correction=not exact).pvalue)
 
 
 def mark(chosen: ArrayLike, rival: ArrayLike, level: float = 0.05) -> Mark:

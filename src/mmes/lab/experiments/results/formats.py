@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mmes.checkpoint.files import write_text
+from mmes.checkpoint.files import plain_name, write_text
 from mmes.lab.experiments.analysis.statistics import Mark
 from mmes.lab.experiments.analysis.tables import Cell, Table, number
 
@@ -206,7 +206,7 @@ def write_table(table: Table, folder: Path) -> list[Path]:
     """Write a table in every format and return the files."""
     files: list[Path] = []
     for suffix, write in WRITERS.items():
-        path = folder / f"{table.name}.{suffix}"
+        path = folder / plain_name(f"{table.name}.{suffix}")
         write_text(path, write(table))
         files.append(path)
     return files

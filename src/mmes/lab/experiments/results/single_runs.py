@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mmes.lab.experiments.analysis.standings import value_after
-from mmes.lab.experiments.objectives import fixed_dimension, named_file
-from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.objectives import fixed_dimension, is_clustering, named_file
+from mmes.lab.experiments.plan import Objective, Strategy, Trial, checked_key
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.problems.suite import TREATMENT
 
@@ -50,6 +50,8 @@ def take_over(path: Path, store: Store) -> int:
     ValueError
         If the file is not one of single runs.
     """
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         columns = reader.fieldnames or []
@@ -58,31 +60,35 @@ def take_over(path: Path, store: Store) -> int:
         if missing or not marks:
             raise ValueError(f"{path} has no column {(missing or [MARK + 'N'])[0]!r}")
         rows = list(reader)
-    stored, count = store.finished(), 0
+    found: list[tuple[Trial, TrialResult]] = []
     for number, row in enumerate(rows, start=2):
         try:
-            run, result = _from_row(row, marks)
+            found.append(_from_row(row, marks))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
-        if run.key not in stored:
-            store.write(run, result)
-            count += 1
-    return count
+    stored = store.finished()
+    new = [(run, result) for run, result in found if run.key not in stored]
+    for run, result in new:
+        store.write(run, result)
+    return len(new)
 
 
 def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, TrialResult]:
+    dimension = None if is_clustering(row["problem"]) else fixed_dimension(row["problem"])
+    if dimension is None:
+        raise ValueError(f"problem must be a function of a suite, not {row['problem']!r}")
     options = tuple(tuple(word.split("=", 1)) for word in row["options"].split())
     run = Trial(
         Strategy(row["strategy"], row["label"], options),  # pyright: ignore[reportArgumentType]
         Objective(row["problem"], row["problem"].rpartition("/")[2]),
-        fixed_dimension(row["problem"]) or 0,
+        dimension,
         int(row["seed"]),
         int(row["budget"]),
         target=None,
         start=None,
         sigma0=None,
         bounds=TREATMENT,
-        stored_key=row["key"],
+        stored_key=checked_key(row["key"]),
     )
     best = np.array([float(row[mark]) for mark in marks])
     result = TrialResult(

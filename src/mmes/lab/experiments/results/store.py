@@ -20,7 +20,7 @@ from mmes.base.extras import require
 from mmes.checkpoint.files import write_atomically, write_json
 from mmes.lab.experiments.analysis.statistics import Floats
 from mmes.lab.experiments.objectives import named_file
-from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.plan import Objective, Strategy, Trial, checked_key
 
 SCHEMA_VERSION = 1
 """Raised when a column changes meaning; readers refuse files that are newer than they are."""
@@ -151,11 +151,11 @@ class Store:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # code of the user's may change the folder
 
     def path(self, key: str) -> Path:
         """Return the file of a run."""
-        return self.folder / f"{key}.parquet"
+        return self.folder / f"{checked_key(key)}.parquet"
 
     def write(self, run: Trial, outcome: TrialResult) -> None:
         """Store a finished run; storing it twice leaves one."""
@@ -167,7 +167,7 @@ class Store:
 
     def failure_path(self, key: str) -> Path:
         """Return the file that says why a run failed."""
-        return self.folder / "failures" / f"{key}.json"
+        return self.folder / "failures" / f"{checked_key(key)}.json"
 
     def write_failure(self, run: Trial, message: str) -> None:
         """Note why a run failed; it counts as not finished and will be tried again."""
@@ -233,6 +233,10 @@ def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
     missing = sorted(set(COLUMNS) - set(row))
     if missing:
         raise StoreError(f"{path} lacks the columns {', '.join(missing)}")
+    try:
+        checked_key(row["key"])
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}") from None
     return row
 
 

@@ -1,0 +1,46 @@
+"""Points that are made when they are looked at, where all of them at once would be too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+class RowsOnDemand:
+    """Stands for an array of points, one per row; those that are looked at are made for it.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the points of these rows, an array with one per row; always the same ones.
+    shape : tuple of int
+        The shape of an array of all of them.
+    at_once : int
+        So many may be made at a time.
+    """
+
+    def __init__(self, make: Callable[[Any], Any], shape: tuple[int, ...], at_once: int):
+        self._make = make
+        self.shape = shape
+        self.at_once = at_once
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        rows = np.arange(len(self))[index]
+        return self._make([int(rows)])[0] if rows.ndim == 0 else self._make(rows)
+
+
+def parts(points: Any) -> Iterator[tuple[int, Any]]:
+    """Yield (first row, some of the points) in order; an array is one part.
+
+    Whoever lets go of a part before the next one saves its memory.
+    """
+    if not isinstance(points, RowsOnDemand):
+        yield 0, points
+        return
+    for first in range(0, len(points), points.at_once):
+        yield first, points[first : first + points.at_once]

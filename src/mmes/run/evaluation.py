@@ -1,0 +1,94 @@
+"""The evaluator of a run, guarded: signals are raised only where it can stand them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.interrupts import Interrupts
+from mmes.constraints import Handling
+from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.rows import RowsOnDemand
+from mmes.spaces.boxes import Clip
+from mmes.strategies import Optimizer
+
+Vector = NDArray[np.float64]
+
+
+class Evaluation:
+    """Evaluates generations, and single points several times.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        What evaluates.
+    interrupts : Interrupts
+        The signals of the run.
+    vectorized : bool
+        Whether one call of the objective takes several points.
+    constraints : Handling or None
+        The constraints, if there are any; a point then has a row of values.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        interrupts: Interrupts,
+        vectorized: bool,
+        constraints: Handling | None = None,
+    ):
+        self.evaluator, self._vectorized = evaluator, vectorized
+        self._constraints = constraints
+        self._check = interrupts.check
+        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
+        self.guard = interrupts.guarded() if evaluator.polls else interrupts.interruptible()
+
+    def begin(self, generation: int, rows: int) -> None:
+        """See `Evaluator.begin`."""
+        with self.guard:
+            self.evaluator.begin(generation, rows)
+
+    def told(self, values: Vector) -> None:
+        """See `Evaluator.told`."""
+        with self.guard:
+            self.evaluator.told(values)
+
+    def evaluate(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
+        """See `Evaluator.evaluate`."""
+
+        def going() -> bool:
+            self._check()
+            return keep_going()
+
+        with self.guard:
+            found = self.evaluator.evaluate(points, generation, going)
+        return found if self._constraints is None else self._constraints.table(found)
+
+    def repeated(
+        self, es: Optimizer, box: Any, generation: int, points: list[Any], count: int
+    ) -> tuple[Any, Vector]:
+        """Return the points as they are evaluated, and `count` values of each, a column per point.
+
+        An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
+        is called `count` times then.
+        """
+        kernel, calls = es.kernel, count if self._vectorized else 1
+        total = len(points) * count // calls
+
+        def made(rows: Any) -> Any:
+            drawn = kernel.population(len(rows), es.dimension)
+            for position, row in enumerate(rows):
+                kernel.assign(kernel.row(drawn, position), points[row % len(points)].reshape(-1))
+            if box is not None:
+                kernel.confine(drawn, drawn, Clip(*box))
+            return kernel.readonly_view(drawn, (len(rows), *points[0].shape))
+
+        few = es.rows_at_once
+        whole = few == es.rows
+        every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
+        values = [self.evaluate(every, generation, lambda: True) for _ in range(calls)]
+        found = np.concatenate(values)
+        return every[: len(points)], found.reshape(count, len(points), *found.shape[1:])

@@ -1,0 +1,194 @@
+"""What holds of every run, whatever features meet in it.
+
+A `Trial` is what a run was asked for, what it returned and what was seen from outside; `LAWS` are
+the sentences that must hold of it. `mmes.testing.features` makes trials.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmes.base.reasons import StopReason
+from mmes.base.tensors import to_numpy
+from mmes.errors import FailedEvaluationWarning
+from mmes.testing.watched import Seen, Watched
+
+# How close to the optimum a run must be that says it converged, relative to the start value.
+_CONVERGED = 1e-2
+_COMPARED = ("fun", "nfev", "nit", "sigma", "failed", "reason", "success", "noisy", "starts")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run as it is judged.
+
+    Attributes
+    ----------
+    result : Result
+        What it returned.
+    seen : Seen
+        The evaluations that led to it, as they were seen by the objective.
+    objective : Watched
+        The objective.
+    options : dict
+        The options of the run: limits, and the box.
+    warned : tuple
+        The categories of its warnings.
+    twin : Result or None
+        What it must equal: the same run without a break.
+    folder : Path or None
+        Where it might have left files; those that may be there are named in `kept`.
+    """
+
+    result: Any
+    seen: Seen
+    objective: Watched
+    options: dict[str, Any] = field(default_factory=dict)
+    warned: tuple[type[Warning], ...] = ()
+    twin: Any = None
+    folder: Path | None = None
+    kept: tuple[str, ...] = ()
+
+
+def success_is_true(trial: Trial) -> None:
+    """Check that success means what the reason says."""
+    result, target = trial.result, trial.options.get("target")
+    if result.reason is StopReason.TARGET_REACHED:
+        _require(target is not None and result.best_seen <= target, "no value reached the target")
+    if not result.success:
+        return
+    _require(result.reason.converged, f"success, though it ended as {result.reason.name}")
+    if target is not None:
+        _require(result.fun <= target, f"success, though {result.fun} is above {target}")
+        return
+    if not trial.objective.noisy:
+        start = trial.objective.quiet_value(np.asarray(to_numpy(trial.options["x0"])))
+        _require(
+            result.fun <= _CONVERGED * start,
+            f"success ({result.reason.name}), though {result.fun} is far from the optimum 0",
+        )
+
+
+def the_value_is_that_of_the_point(trial: Trial) -> None:
+    """Check that fun = f(x), to the bit, for a deterministic objective."""
+    result = trial.result
+    if trial.objective.noisy or not np.isfinite(result.fun):
+        return
+    value = trial.objective.quiet_value(np.asarray(to_numpy(result.x)))
+    _require(value == result.fun, f"fun is {result.fun}, but f(x) is {value}")
+
+
+def nothing_better_was_seen(trial: Trial) -> None:
+    """Check that the best value is the lowest that the objective returned.
+
+    Points of a noisy objective that are evaluated again, to ask or to average, do not count.
+    """
+    lowest, best = trial.seen.lowest, trial.result.best_seen
+    holds = best >= lowest if trial.objective.noisy else best == lowest
+    _require(holds, f"the best value is {best}, but {lowest} was returned")
+
+
+def evaluations_are_counted(trial: Trial) -> None:
+    """Check that nfev and failed are what was seen outside, and within the budget."""
+    result, seen, budget = trial.result, trial.seen, trial.options.get("max_evaluations")
+    _require(result.nfev == seen.calls, f"nfev is {result.nfev}, but there were {seen.calls} calls")
+    _require(
+        result.failed == seen.failed, f"failed is {result.failed}, but {seen.failed} calls failed"
+    )
+    if budget is not None:
+        _require(result.nfev <= budget, f"{result.nfev} evaluations are above {budget}")
+
+
+def nothing_is_outside_the_box(trial: Trial) -> None:
+    """Check that no point outside the bounds was evaluated or returned."""
+    box = trial.options.get("bounds")
+    if box is None:
+        return
+    _require(trial.seen.outside == 0, f"{trial.seen.outside} points lay outside the box")
+    for name in ("x", "mean"):
+        point = np.asarray(to_numpy(getattr(trial.result, name)))
+        inside = ((point >= box[0]) & (point <= box[1])).all()
+        _require(inside, f"{name} lies outside the box")
+
+
+def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
+    """Check that it equals its twin to the bit, the counts included."""
+    one, other = trial.result, trial.twin
+    if other is None:
+        return
+    for name in _COMPARED:
+        here, there = getattr(one, name, None), getattr(other, name, None)
+        _require(here == there, f"{name} is {here}, and {there} without a break")
+    for name in ("x", "mean"):
+        here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
+        _require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
+    for name, column in getattr(one, "history", {}).items():
+        same = np.array_equal(column, other.history[name])
+        _require(same, f"the history's {name} differs from the run without a break")
+
+
+def only_failures_are_warned_of(trial: Trial) -> None:
+    """Check that there is no warning but one of failures, where there were any."""
+    allowed = (FailedEvaluationWarning,) if trial.seen.failed else ()
+    others = [kind.__name__ for kind in trial.warned if kind not in allowed]
+    _require(not others, f"there were warnings: {', '.join(others)}")
+
+
+def nothing_is_left_behind(trial: Trial) -> None:
+    """Check that no file and no process is left."""
+    if trial.folder is not None:
+        names = {path.name for path in trial.folder.iterdir()}
+        left = sorted(names - set(trial.kept))
+        _require(not left, f"files are left: {', '.join(left)}")
+    workers = [p.pid for p in multiprocessing.active_children()]
+    _require(not workers, f"processes are left: {workers}")
+
+
+LAWS: tuple[Callable[[Trial], None], ...] = (
+    success_is_true,
+    the_value_is_that_of_the_point,
+    nothing_better_was_seen,
+    evaluations_are_counted,
+    nothing_is_outside_the_box,
+    a_resumed_run_is_the_run_without_a_break,
+    only_failures_are_warned_of,
+    nothing_is_left_behind,
+)
+
+
+def broken_laws(trial: Trial) -> list[str]:
+    """Return what is wrong with a trial, a sentence for each law that is broken."""
+    found = []
+    for law in LAWS:
+        try:
+            law(trial)
+        except AssertionError as error:
+            found.append(f"{law.__name__}: {error}")
+    return found
+
+
+def children() -> set[int]:
+    """Return the processes below this one, where the system tells (Linux)."""
+    found, waiting = set(), [os.getpid()]
+    while waiting:
+        number = waiting.pop()
+        for path in Path(f"/proc/{number}/task").glob("*/children"):
+            try:
+                below = {int(word) for word in path.read_text().split()}
+            except OSError:  # it has ended
+                continue
+            waiting += below - found
+            found |= below
+    return found
+
+
+def _require(holds: Any, sentence: str) -> None:
+    if not holds:
+        raise AssertionError(sentence)

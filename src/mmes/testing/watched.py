@@ -1,0 +1,207 @@
+"""An objective that writes down how it was called, over all processes, made of layers.
+
+Its value is that of a sphere around a point; each layer changes it or raises. Layers are pure
+functions of the point, so that a run can be repeated, all but `Noise`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.tensors import to_numpy
+
+Vector = NDArray[np.float64]
+
+CENTRE = 0.25
+"""Each variable at the optimum."""
+_RECORD = struct.Struct("<d??6x")
+
+
+class Layer:
+    """Something that happens to a value."""
+
+    noisy: ClassVar[bool] = False
+    """Whether one point has several values."""
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return what becomes of the value; may raise."""
+        raise NotImplementedError(f"{type(self).__name__} must define value")
+
+
+class Broken(Exception):
+    """What `Breaks` raises."""
+
+
+def share_of(x: Vector, salt: bytes) -> float:
+    """Return a number in [0, 1) that depends on the point alone, as if drawn at random."""
+    digest = hashlib.blake2b(x.tobytes() + salt, digest_size=8).digest()
+    return int.from_bytes(digest) / 2.0**64
+
+
+@dataclass(frozen=True)
+class Fails(Layer):
+    """Gives NaN at a share of the points."""
+
+    share: float = 0.05
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return the value, or NaN."""
+        return math.nan if share_of(x, b"fails") < self.share else value
+
+
+@dataclass(frozen=True)
+class Raises(Layer):
+    """Raises ArithmeticError at a share of the points."""
+
+    share: float = 0.05
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return the value, or raise."""
+        if share_of(x, b"raises") < self.share:
+            raise ArithmeticError("no value here")
+        return value
+
+
+@dataclass(frozen=True)
+class Forbidden(Layer):
+    """Gives inf where the second variable is large."""
+
+    above: float = 1.4
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return the value, or inf."""
+        return math.inf if x[1] > self.above else value
+
+
+@dataclass(frozen=True)
+class Ties(Layer):
+    """Rounds values down to steps, so that many are equal."""
+
+    step: float = 0.5
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return the value, rounded."""
+        return self.step * math.floor(value / self.step) if math.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class Noise(Layer):
+    """Adds noise that depends on the number of the call."""
+
+    strength: float = 0.3
+    noisy: ClassVar[bool] = True
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return a noisy value."""
+        drawn = np.random.Generator(np.random.Philox(call)).standard_normal()
+        return value + self.strength * float(drawn)
+
+
+@dataclass(frozen=True)
+class Breaks(Layer):
+    """Raises `Broken` from a call on."""
+
+    at: int
+
+    def value(self, x: Vector, value: float, call: int) -> float:
+        """Return the value, or raise."""
+        if call >= self.at:
+            raise Broken(f"call {call}")
+        return value
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an objective has seen.
+
+    Attributes
+    ----------
+    calls, failed, outside : int
+        Calls; those that failed, by NaN or an exception that is to be caught; those outside the
+        box.
+    lowest : float
+        The lowest value.
+    """
+
+    calls: int
+    failed: int
+    outside: int
+    lowest: float
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The objective; it can be sent to other processes.
+
+    Attributes
+    ----------
+    file : str
+        Where calls are written down.
+    layers : tuple of Layer
+        What happens to its values, in this order.
+    box : tuple of float, or None
+        Lower and upper bound of every variable.
+    """
+
+    file: str
+    layers: tuple[Layer, ...] = ()
+    box: tuple[float, float] | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether one point has several values."""
+        return any(layer.noisy for layer in self.layers)
+
+    def __call__(self, x: Any) -> float:
+        """Return the value of a point, and write down what came of it."""
+        point = np.asarray(to_numpy(x), dtype=np.float64)
+        outside = self.box is not None and not (
+            (point >= self.box[0]).all() and (point <= self.box[1]).all()
+        )
+        with open(self.file, "ab", buffering=0) as file:
+            call = file.tell() // _RECORD.size
+            value, failed = math.nan, True
+            try:
+                value = self._layered(point, call)
+                failed = math.isnan(value)
+            except Broken:
+                failed = False
+                raise
+            finally:
+                file.write(_RECORD.pack(value, failed, outside))
+        return value
+
+    def quiet_value(self, x: Vector) -> float:
+        """Return the value without writing anything down; NaN where it fails."""
+        try:
+            return self._layered(np.asarray(x, dtype=np.float64), -1)
+        except ArithmeticError:
+            return math.nan
+
+    def seen(self) -> Seen:
+        """Return what was written down."""
+        path = Path(self.file)
+        data = path.read_bytes() if path.exists() else b""
+        records = list(_RECORD.iter_unpack(data))
+        values = [value for value, _, _ in records if not math.isnan(value)]
+        return Seen(
+            calls=len(records),
+            failed=sum(failed for _, failed, _ in records),
+            outside=sum(outside for _, _, outside in records),
+            lowest=min(values, default=math.inf),
+        )
+
+    def _layered(self, x: Vector, call: int) -> float:
+        apart = x.reshape(-1) - CENTRE
+        value = float(np.add.reduce(apart * apart))
+        for layer in self.layers:
+            value = layer.value(x, value, call)
+        return value

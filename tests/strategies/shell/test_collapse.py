@@ -1,0 +1,153 @@
+"""Kinks and collapse: how values fall with sigma, and what is done about it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mmes
+from mmes.base.reasons import StopReason
+from mmes.strategies.shell.collapse import Collapse
+
+N, SIZE = 150, 19
+PACE = N / SIZE
+
+
+def watched(fall, generations_per_decade: float, decades: float = 5.0) -> Collapse:
+    """Return a watch that has seen values fall(sigma) while sigma fell."""
+    watch = Collapse(N, 1.0)
+    for generation in range(1, int(decades * generations_per_decade)):
+        sigma = 10 ** (-generation / generations_per_decade)
+        watch.observe(generation, sigma, fall(sigma), SIZE, 1.0)
+    return watch
+
+
+@pytest.mark.parametrize("a", [1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("b", [0.0, 3.0])
+def test_a_kink_is_known_by_values_in_proportion_to_sigma(a: float, b: float) -> None:
+    kinked = watched(lambda s: a * (b + s), 12 * PACE)
+    doublings, sigma = kinked.answer(SIZE)
+    assert doublings == 2  # 6 sqrt(150) is 73
+    assert 1e-3 < sigma < 1e-2  # two decades back from the last note
+    assert not kinked.collapsed  # not faster than a search converges
+    assert watched(lambda s: a * (b + s * s), 12 * PACE).answer(SIZE) is None
+
+
+def test_with_enough_candidates_only_a_fall_that_is_too_fast_counts() -> None:
+    slow, fast = (watched(lambda s: s, decade * PACE) for decade in (12, 5))
+    assert slow.answer(80) is None
+    assert fast.collapsed
+    assert fast.answer(80)[0] == 1
+    assert watched(lambda s: s * s, 5 * PACE).answer(80) is None
+
+
+def test_a_fall_that_takes_long_says_nothing() -> None:
+    assert watched(lambda s: s, 200 * PACE, decades=4).answer(SIZE) is None
+
+
+@pytest.mark.parametrize("value", [1.0, -3e8])
+def test_rounding_is_no_kink(value: float) -> None:
+    spacing = math.ulp(value)
+    assert watched(lambda s: value + 20 * spacing * s, 12 * PACE).answer(SIZE) is None
+
+
+def test_one_ratio_alone_is_a_phase_of_the_search() -> None:
+    """On a turned Discus r jumps from 0.02 to 0.5 where the search finds the short axis."""
+
+    def fall(sigma: float) -> float:
+        return 1e6 * sigma**2 if sigma > 1e-2 else 100.0 + 40 * math.log10(sigma)
+
+    watch = Collapse(N, 1.0)
+    answers = []
+    for generation in range(1, int(4.2 * 12 * PACE)):
+        sigma = 10 ** (-generation / (12 * PACE))
+        watch.observe(generation, sigma, fall(sigma), SIZE, 1.0)
+        if sigma > 1e-3:
+            answers.append(watch.answer(SIZE))
+    assert not any(answers)
+
+
+def test_its_state_goes_on_to_the_bit() -> None:
+    one = watched(lambda s: s, 12 * PACE, decades=2.2)
+    other = Collapse(N, 1.0)
+    other.restore({name: array.copy() for name, array in one.arrays().items()})
+    for generation in range(300, 600):
+        sigma = 10 ** (-generation / (12 * PACE))
+        for watch in (one, other):
+            watch.observe(generation, sigma, sigma, SIZE, 1.0)
+        assert one.answer(SIZE) == other.answer(SIZE)
+        for name, array in one.arrays().items():
+            np.testing.assert_array_equal(other.arrays()[name], array)
+    assert one.answer(SIZE) is not None
+
+
+# In a run
+
+
+def start(n: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-5, 5, n)
+
+
+def minimized(f, n: int = N, seed: int = 1, **options) -> mmes.Result:
+    options = {"max_evaluations": 200_000, "strategy": "adaptive", "threads": 1} | options
+    return mmes.minimize(f, start(n, seed), 3.0, vectorized=True, seed=seed, **options)
+
+
+KINKS = {
+    "sum": lambda x: np.abs(x - 1).sum(1),
+    "max": lambda x: np.abs(x).max(1),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_a_kink_is_answered_by_growth_and_solved(name: str) -> None:
+    result = minimized(KINKS[name], target=1e-6)
+    assert result.reason is StopReason.TARGET_REACHED
+    assert result.options["population_size"] == 76
+    assert result.options["damping"] == 4.0
+
+
+def test_who_says_no_noise_keeps_the_population() -> None:
+    result = minimized(KINKS["sum"], noise="no", max_evaluations=20_000)
+    assert result.options["population_size"] is None
+
+
+SMOOTH = {
+    "sphere": lambda x: (x**2).sum(1),
+    "cigar": lambda x: x[:, 0] ** 2 + 1e6 * (x[:, 1:] ** 2).sum(1),
+    "discus": lambda x: 1e6 * x[:, 0] ** 2 + (x[:, 1:] ** 2).sum(1),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_functions_do_not_grow_and_converge(name: str) -> None:
+    result = minimized(SMOOTH[name])
+    assert result.reason in (StopReason.CONVERGED_X, StopReason.CONVERGED_F)
+    assert result.success
+    assert result.fun < 1e-12
+    assert result.options["population_size"] is None
+
+
+def test_a_collapse_is_no_success() -> None:
+    """Ask and tell does not grow by itself: sigma falls to nothing far from the optimum."""
+    es = mmes.AdaptiveMMES(start(N, 3), 3.0, seed=3, step_size="paired", c_s=0.3, damping=4.0)
+    while es.stop(max_evaluations=200_000) is None:
+        es.tell(np.abs(es.ask()).max(1))
+    assert es.best_value > 0.1
+    assert es.stop() is StopReason.STAGNATED
+    assert not StopReason.STAGNATED.converged
+
+
+@pytest.mark.parametrize("generations", [200, 330])
+def test_growth_and_a_checkpoint_before_or_after_it(tmp_path, generations: int) -> None:
+    f, path = KINKS["sum"], tmp_path / "run.mmes"
+    whole = minimized(f, max_evaluations=12_000)
+    part = minimized(f, max_evaluations=12_000, max_generations=generations, checkpoint=path)
+    assert (part.options["population_size"] == 76) == (generations == 330)
+    resumed = mmes.resume(path, f, max_generations=None)
+    assert whole.options["population_size"] == 76
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert resumed.sigma == whole.sigma
+    assert resumed.nfev == whole.nfev
