@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmes.base.reasons import StopReason
 from mmes.base.version import __version__
+from mmes.constraints.given import Equality
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -36,6 +37,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointExists",
     "CheckpointTooNew",
+    "Equality",
     "EvaluationError",
     "Factory",
     "MMESError",

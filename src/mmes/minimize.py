@@ -29,6 +29,8 @@ def minimize(
     bounds: Any = None,
     scale: ArrayLike | None = None,
     manifold: Manifold | None = None,
+    constraints: Any = None,
+    integers: Any = None,
     strategy: str | type[Optimizer] = "auto",
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
@@ -66,6 +68,14 @@ def minimize(
         The search space, one of `mmes.spaces.manifolds`. All points have its shape: x0, the
         argument of the objective (k of them stacked with ``vectorized=True``) and the result. x0 is
         optional: the default is a random point of the manifold.
+    constraints : callable, constraint, or a list of them, optional
+        A function g, feasible where g(x) <= 0 in all entries (with ``vectorized=True``: (k, n) in,
+        (k, m) out); `mmes.Equality(h)` for h(x) = 0; SciPy's NonlinearConstraint, LinearConstraint
+        and dicts. They may be violated on the way: the result is feasible up to
+        `constraint_tolerance`, or says that it is not.
+    integers : array_like or bool, optional
+        Which variables are integers: their indices, a mask, or True for all. The objective and the
+        constraints see rounded values, and `Result.x` holds them.
     strategy : str or class
         The search strategy; see `mmes.strategies`. ``"auto"`` is active CMA-ES for up to 100
         variables and AdaptiveMMES for more; `Result.strategy` tells which was used. ``"mmes"`` is
@@ -94,7 +104,8 @@ def minimize(
         overwrites an existing file.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
-        `reevaluations`. Evaluation: `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
+        `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation:
+        `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
         `checkpoint_strict`, `resume`. And all options of the strategy, among them `seed`.
         ``mmes.options()`` describes each of them.
@@ -133,6 +144,8 @@ def minimize(
             bounds=bounds,
             scale=scale,
             manifold=manifold,
+            constraints=constraints,
+            integers=integers,
             strategy=strategy,
             callback=callback,
             progress=progress,
@@ -170,6 +183,7 @@ def resume(
     callback: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     progress: bool = False,
     args: Any = (),
+    constraints: Any = None,
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -187,6 +201,8 @@ def resume(
         The strategy, if it is not one of the library's own.
     callback, progress, args, catch, workers
         As in `minimize`; they may differ from those of the run that was interrupted.
+    constraints : callable, constraint, or a list of them, optional
+        Those of the run, which are code too; needed where it had any.
     checkpoint : str or path, optional
         Where to write further checkpoints; by default to `path`.
     **limits
@@ -214,6 +230,7 @@ def resume(
             callback=callback,
             progress=progress,
             args=args,
+            constraints=constraints,
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,

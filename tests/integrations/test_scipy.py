@@ -205,7 +205,7 @@ def test_without_sigma0() -> None:
 
 def test_what_is_not_supported() -> None:
     with pytest.raises(ValueError, match="constraints"):
-        run(constraints={"type": "ineq", "fun": sphere})
+        run(constraints={"type": "less", "fun": sphere})
     with pytest.warns(RuntimeWarning, match="jac is ignored") as caught:
         r = run(lambda x: (sphere(x), 2 * x), jac=True)
     assert r.fun == run().fun
@@ -229,3 +229,23 @@ def test_within_basinhopping() -> None:
     r = optimize.basinhopping(sphere, X0, niter=2, minimizer_kwargs=arguments, **{seeded: 1})
     assert r.fun < sphere(X0)
     assert r.nfev == 600
+
+
+def test_constraints_of_scipy_are_taken_as_they_are() -> None:
+    from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
+
+    given = {"type": "ineq", "fun": lambda x: x[0] - 1.0}
+    linear = LinearConstraint(np.eye(1, 4), 1.0, np.inf)
+    nonlinear = NonlinearConstraint(lambda x: x[:1] ** 3, 1.0, np.inf)
+    for constraint in (given, [linear], nonlinear):
+        result = minimize(
+            sphere,
+            np.full(4, 2.0),
+            method=mmes_method,
+            constraints=constraint,
+            options={"sigma0": 0.5, "seed": 1, "maxfev": 5_000},
+        )
+        assert result.success
+        assert abs(result.fun - 1.0) < 1e-5
+        assert result.maxcv <= 1e-6
+        assert abs(result.x[0] - 1.0) < 1e-5

@@ -89,8 +89,6 @@ def test_the_budget_is_a_multiple_of_n(tmp_path: Path, capfd: pytest.CaptureFixt
         (["bbob", "--instances", "15-17"], "must be among 1 to 15, not 16, 17"),
         (["bbob", "--strategy", "mos"], "'mos' searches a box, and the problems of the suite bbob"),
         (["bbob-biobj", "--dimensions", "2"], "several objectives"),
-        (["bbob-constrained", "--dimensions", "2"], "constraints"),
-        (["bbob-mixint", "--dimensions", "5"], "integer variables"),
         (["bbob", "--dimensions", "2", "--strategy", "nonsense"], "no strategy 'nonsense'"),
     ],
 )

@@ -39,6 +39,7 @@ class StopReason(Enum):
         "Noise stops the progress, and a larger population does not fit: allow more evaluations "
         "or memory, or average several evaluations in the objective.",
     )
+    INFEASIBLE = 16, "The search ended where constraints are violated."
 
     def __init__(self, status: int, sentence: str):
         self.status = status

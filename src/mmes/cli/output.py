@@ -91,6 +91,9 @@ def summary(result: Result, folder: str) -> str:
         ("sigma", f"{result.sigma:.3g}"),
         ("seed", str(result.seed)),
     ]
+    if result.constraint_violation is not None and result.active is not None:
+        active = f"{int(result.active.sum())} of {result.active.size} constraints active"
+        lines.append(("violation", f"{result.constraint_violation:.3g} ({active})"))
     if result.starts > 1:
         lines.append(("starts", str(result.starts)))
     if result.failed:

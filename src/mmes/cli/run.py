@@ -72,7 +72,8 @@ Continue a run from its checkpoint. The result is the same, to the bit, as witho
   mmes resume run.mmes model.py:loss --max-evaluations 1e7  with a larger budget
 
 A checkpoint contains no code: name your own function again, and your own strategy, if you used one
-(--strategy file.py:Class). Limits that are not given stay unchanged; a time limit starts again.
+(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits that are not given
+stay unchanged; a time limit starts again.
 """
 
 
@@ -119,6 +120,11 @@ def run(argv: list[str]) -> int:
         help="typical size of each variable: a list a,b,c, or a file",
     )
     start.add_argument(
+        "--integers",
+        metavar="all|I,J,...",
+        help="variables that are integers: all of them, or their numbers from 0, such as 0,1,4-9",
+    )
+    start.add_argument(
         "--problem-option",
         action="append",
         default=[],
@@ -150,6 +156,9 @@ def run(argv: list[str]) -> int:
     problem = objective.problem if isinstance(objective, BuiltIn) else None
     needs_box = not is_auto(strategy) and get_strategy(strategy).needs_box
     options |= _checked(lambda: where_to_start(arguments, problem, options, needs_box))
+    if arguments.integers is not None:
+        options["integers"] = _integers(arguments.integers)
+    options |= _constraints(arguments)
     notes = _Notes(arguments.function, problem_options, strategy)
     made = _checked(
         lambda: Run(
@@ -195,7 +204,7 @@ def resume(argv: list[str]) -> int:
     if is_location(arguments.strategy or ""):
         make_importable(arguments.strategy)
     objective = load_target(target, problem_options)
-    changes = chosen(arguments, (*RUN_OPTIONS, *_PLACE))
+    changes = chosen(arguments, (*RUN_OPTIONS, *_PLACE)) | _constraints(arguments)
     notes = _Notes(target, problem_options, arguments.strategy)
     made = _checked(
         lambda: resumed_run(
@@ -217,11 +226,37 @@ def resume(argv: list[str]) -> int:
     return _carry_out(made, arguments, target, arguments.checkpoint or arguments.file)
 
 
+def _integers(text: str) -> Any:
+    """Return what --integers means."""
+    if text == "all":
+        return True
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise Mistake(f"--integers must be 'all' or numbers such as 0,1,4-9, not {text!r}")
+        found += range(int(low), int(high or low) + 1)
+    return found
+
+
+def _constraints(arguments: Any) -> dict[str, Any]:
+    """Return the functions that --constraints names."""
+    if not arguments.constraints:
+        return {}
+    return {"constraints": [load_target(name, {}) for name in arguments.constraints]}
+
+
 def _add_common(parser: Parser, saved: bool = False) -> None:
     # Code of the user's may change the folder: what was given is meant where the command began.
     home = Path.cwd()
     parser.set_defaults(home_of=lambda path: None if path is None else home / path)
     group = add_options(parser, "evaluation", EVALUATION, saved)
+    group.add_argument(
+        "--constraints",
+        action="append",
+        metavar="FILE.py:G",
+        help="your own function g, feasible where g(x) <= 0; may be given several times",
+    )
     group.add_argument(
         "--workers",
         type=number,

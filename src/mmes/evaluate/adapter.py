@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.rows import parts
-from mmes.evaluate.values import RETURNED, as_values
+from mmes.evaluate.values import RETURNED, as_rows, as_values, joined
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -28,10 +28,12 @@ class EvaluatorAdapter(Evaluator):
     inner : object
         Has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
         `told` may be there.
+    rows : bool
+        Whether it returns a row per point: the value, then the constraints.
     """
 
-    def __init__(self, inner: Any):
-        self._inner = inner
+    def __init__(self, inner: Any, rows: bool = False):
+        self._inner, self._rows = inner, rows
 
     @property
     def retried(self) -> int:  # type: ignore[override]
@@ -70,24 +72,26 @@ class EvaluatorAdapter(Evaluator):
         """See `Evaluator.evaluate`."""
         if getattr(self._inner, "on_demand", False):
             return self._values(points, generation, keep_going)
-        found = [np.empty(0)]
+        found = []
         for _, some in parts(points):
             found.append(self._values(some, generation, keep_going))
-            if found[-1].size < len(some):
+            if len(found[-1]) < len(some):
                 break
             del some  # its memory is used again for the next part
-        return np.concatenate(found)
+        return joined(found)
 
     def _values(
         self, points: Any, generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         answer = to_numpy(self._inner.evaluate(points, generation, keep_going))
-        rows, count = points.shape[0], np.size(answer)
+        rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:
             if count > rows or (count < rows and keep_going()):
                 raise ValueError(
                     f"the evaluator must return {rows} values for {rows} points, not {count}"
                 )
+            if self._rows:
+                return as_rows(answer)
             return as_values(answer, count, RETURNED.format("the evaluator"))
         except (TypeError, ValueError) as error:
             mark(error, None, generation)

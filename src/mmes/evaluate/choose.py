@@ -21,7 +21,11 @@ _DEFAULTS = {option.name: option.default for option in EVALUATION}
 
 
 def make_evaluator(
-    fun: Callable[[Any], Any] | None, workers: Any, catch: Any, options: Mapping[str, Any]
+    fun: Callable[[Any], Any] | None,
+    workers: Any,
+    catch: Any,
+    options: Mapping[str, Any],
+    rows: bool = False,
 ) -> Evaluator:
     """Return the evaluator for what the user asked for.
 
@@ -33,6 +37,8 @@ def make_evaluator(
         As in `mmes.minimize`.
     options : mapping
         Those of `EVALUATION`, checked.
+    rows : bool
+        Whether a point has several values, those of its constraints too.
     """
     catch = _checked_catch(catch)
     if is_evaluator(workers):
@@ -42,7 +48,7 @@ def make_evaluator(
                     f"{name}={value!r} cannot be combined with an evaluator of your own, which "
                     "decides this itself"
                 )
-        return EvaluatorAdapter(workers)
+        return EvaluatorAdapter(workers, rows)
     if fun is None or not callable(fun):
         raise TypeError(f"fun must be callable, not {fun!r} (a {type(fun).__name__})")
     timeout, retries, lost = (

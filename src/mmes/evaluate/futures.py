@@ -65,7 +65,7 @@ class FuturesEvaluator(Evaluator):
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
         rows = points.shape[0]
-        values = np.empty(rows)
+        values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
         losses = np.zeros(rows, dtype=int)
         size = self._batch_size(rows)
@@ -105,14 +105,14 @@ class FuturesEvaluator(Evaluator):
                         if len(batch) == 1 and (was_alone or not broken):
                             losses[batch] += 1
                             if self._gives_up(error, batch.start, losses, points, generation):
-                                values[batch], done[batch] = np.nan, True
+                                done[batch] = True
                                 continue
                         self.retried += len(batch)
                         again = suspects if broken else waiting
                         again.extend(range(row, row + 1) for row in batch)
                         continue
                     outcome.raise_error(points[batch.start : batch.stop], batch, generation)
-                    values[batch] = outcome.values
+                    values[batch.start : batch.stop] = outcome.values
                     done[batch] = True
         finally:
             for future in running:

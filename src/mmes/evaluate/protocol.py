@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, in_words
+from mmes.evaluate.values import together
 
 
 class Evaluator(Protocol):
@@ -146,6 +147,8 @@ def location_of(error: BaseException) -> str:
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
 
 
-def first_part(values: NDArray[np.float64], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+def first_part(
+    values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     """Return the values before the first that is missing."""
-    return values if done.all() else values[: int(done.argmin())]
+    return together(values if done.all() else values[: int(done.argmin())])

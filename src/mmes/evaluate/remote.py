@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
 from mmes.evaluate.protocol import located, mark
-from mmes.evaluate.values import answer_of, as_value, as_values
+from mmes.evaluate.values import Measured, answer_of, as_value, as_values
 
 Exceptions = tuple[type[BaseException], ...]
 
@@ -59,13 +59,15 @@ class Task:
             return failure
         began = time.perf_counter()
         points.flags.writeable = False
-        values: list[float] = []
+        values: list[Any] = []
         answering = False  # whether the objective has returned, so that the value is to blame
         try:
             if self.vectorized:
                 answer = self._call(points, [np.nan] * len(points))
                 answering = True
-                values = as_values(answer, len(points)).tolist()
+                # Rows of values have passed this door; they travel as they are.
+                rows = type(answer) is list and all(type(item) is Measured for item in answer)
+                values = answer if rows else as_values(answer, len(points)).tolist()
             else:
                 for x in points:
                     answering = False
@@ -93,7 +95,7 @@ class Outcome:
 
     Attributes
     ----------
-    values : list of float
+    values : list of float or Measured
         Values, in the order of the points.
     seconds : float
         Time the evaluations took.
@@ -108,7 +110,7 @@ class Outcome:
         Whether one call was to give all values.
     """
 
-    values: list[float]
+    values: list[Any]
     seconds: float
     error: tuple[bytes | None, str, str] | None = None
     refused: bool = False

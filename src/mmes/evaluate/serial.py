@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmes.evaluate.protocol import Evaluator, located, mark
 from mmes.evaluate.remote import Exceptions
 from mmes.evaluate.rows import parts
-from mmes.evaluate.values import answer_of, as_value, as_values
+from mmes.evaluate.values import answer_of, as_value, as_values, joined, together
 
 
 class SerialEvaluator(Evaluator):
@@ -33,14 +33,14 @@ class SerialEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        values: list[float] = []
+        values: list[Any] = []
         for _, some in parts(points):
             for row in range(len(some)):
                 if not keep_going():
-                    return np.array(values)
+                    return together(values)
                 values.append(self._value(some[row], len(values), generation))
             del some  # its memory is used again for the next part
-        return np.array(values)
+        return together(values)
 
     def _value(self, x: Any, candidate: int, generation: int) -> float:
         try:
@@ -78,13 +78,13 @@ class VectorizedEvaluator(Evaluator):
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
-        found = [np.empty(0)]
+        found = []
         for first, some in parts(points):
             if len(some) == 0 or not keep_going():
                 break
             found.append(self._values(some, first, generation))
             del some  # its memory is used again for the next part
-        return np.concatenate(found)
+        return joined(found)
 
     def _values(self, points: Any, first: int, generation: int) -> NDArray[np.float64]:
         count = points.shape[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -58,8 +59,23 @@ def _end_child() -> None:
     os._exit(1)
 
 
-def as_value(answer: Any) -> float:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The values of one point where there are several: of the objective and of constraints.
+
+    Attributes
+    ----------
+    row : ndarray
+        The value of the objective, then the others.
+    """
+
+    row: NDArray[np.float64]
+
+
+def as_value(answer: Any) -> Any:
     """Return what an objective returned for one point as a float.
+
+    What has passed this door, with constraints (`Measured`), stays as it is.
 
     Real numbers and real arrays of one element are taken; NaN and infinities too, since they rank.
     Anything else is an error: it is far more likely a slip than a value.
@@ -71,7 +87,7 @@ def as_value(answer: Any) -> float:
     ValueError
         For an array that does not have exactly one element, and an integer that no float can hold.
     """
-    if type(answer) is float:
+    if type(answer) is float or type(answer) is Measured:
         return answer
     with _conversion(answer):
         return _converted(answer)
@@ -113,7 +129,7 @@ def _all_converted(answer: Any, count: int, message: str) -> NDArray[np.float64]
     if isinstance(answer, list | tuple):
         if len(answer) != count:
             raise ValueError(message.format(_values(count), len(answer)))
-        return np.array([as_value(item) for item in answer], dtype=np.float64)
+        return together([as_value(item) for item in answer])
     array = _as_array(answer, f"{count} real numbers")
     if array.shape not in ((count,), (count, 1), (1, count)):
         shape = "a single number" if array.ndim == 0 else f"an array of shape {array.shape}"
@@ -137,7 +153,74 @@ def _conversion(answer: Any) -> Iterator[None]:
         ) from error
 
 
-def _as_array(answer: Any, expected: str) -> NDArray[Any]:
+def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
+    """Return real numbers, one or several, as a fresh vector; `whose` they are is said in errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no real numbers, or an array with several axes.
+    """
+    if isinstance(answer, list | tuple):
+        return np.array([as_value(item) for item in answer], dtype=np.float64)
+    array = _as_array(answer, "real numbers", whose)
+    if array.ndim > 1:
+        raise ValueError(f"{whose} must return a vector, but returned an array of {array.shape}")
+    return array.astype(np.float64).reshape(-1)
+
+
+def as_rows(answer: Any) -> NDArray[np.float64]:
+    """Return a table of values, one row per point: of the objective, then of the constraints.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such table.
+    """
+    table = _as_array(answer, "an array with one row per point", "the evaluator")
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise ValueError(
+            "with constraints the evaluator must return one row per point, the value and then the "
+            f"constraints, not an array of shape {table.shape}"
+        )
+    return table.astype(np.float64)
+
+
+def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the values of several calls as one array; a call that failed has no rows."""
+    widths = [part.shape[1] for part in parts if part.ndim == 2]
+    if not widths:
+        return np.concatenate([np.empty(0), *parts])
+    failed = (np.full((part.size, widths[0]), np.nan) for part in parts if part.ndim == 1)
+    return np.concatenate([part if part.ndim == 2 else next(failed) for part in parts])
+
+
+def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+    """Return the values of points as one array: a vector, or a row each where there are several.
+
+    A failed point, NaN, has no other values: all of its row is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the rows have different lengths.
+    """
+    widths = {value.row.size for value in values if type(value) is Measured}
+    if not widths:
+        return np.array(values, dtype=np.float64)
+    if len(widths) > 1:
+        counts = " and ".join(str(width - 1) for width in sorted(widths))
+        raise ValueError(
+            f"the constraints must return the same number of values at every point, not {counts}"
+        )
+    table = np.full((len(values), *widths), np.nan)
+    for row, value in zip(table, values, strict=True):
+        if type(value) is Measured:
+            row[:] = value.row
+    return table
+
+
+def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArray[Any]:
     array = None
     answer = to_numpy(answer)
     if not isinstance(answer, bool | np.bool_):
@@ -153,7 +236,7 @@ def _as_array(answer: Any, expected: str) -> NDArray[Any]:
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
         )
         raise TypeError(
-            f"the objective must return {expected}, but returned {_in_text(answer)} (a {kind})"
+            f"{whose} must return {expected}, but returned {_in_text(answer)} (a {kind})"
         )
     return array
 

@@ -65,8 +65,8 @@ def mmes_method(
         Derivatives are not used; a RuntimeWarning says so.
     bounds : sequence or scipy.optimize.Bounds, optional
         One pair (low, high) per variable, None for no bound.
-    constraints : object
-        Constraints other than bounds are refused.
+    constraints : constraint, dict, or a list of them
+        SciPy's NonlinearConstraint, LinearConstraint and dicts; see `mmes.minimize`.
     callback : callable, optional
         As in SciPy: a function with the one parameter `intermediate_result` gets an OptimizeResult
         with `x` and `fun`, any other a copy of the best point; StopIteration ends the run.
@@ -82,9 +82,11 @@ def mmes_method(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        With x, fun, nfev, nit, success, status, message, and mean, sigma, seed, strategy.
+        With x, fun, nfev, nit, success, status, message, and mean, sigma, seed, strategy; with
+        constraints also constraint_violation (`maxcv` too), multipliers and active.
     """
-    _refuse_constraints(constraints)
+    if constraints is not None and not (isinstance(constraints, list | tuple) and not constraints):
+        options["constraints"] = constraints
     _warn_of_derivatives(jac=jac, hess=hess, hessp=hessp)
     start = np.asarray(x0, dtype=np.float64)
     box = _box(bounds, start.size)
@@ -147,7 +149,12 @@ class _Callback:
 def _in_scipys_words(result: Result) -> OptimizeResult:
     names = ("x", "fun", "nfev", "nit", "success", "status", "message")
     ours = ("mean", "sigma", "seed", "strategy")
-    return OptimizeResult({name: getattr(result, name) for name in names + ours})
+    found = {name: getattr(result, name) for name in names + ours}
+    if result.constraint_violation is not None:
+        found["maxcv"] = result.constraint_violation  # SciPy's word for it
+        for name in ("constraint_violation", "multipliers", "active"):
+            found[name] = getattr(result, name)
+    return OptimizeResult(found)
 
 
 def _box(bounds: Any, n: int) -> tuple[Any, Any] | None:
@@ -180,14 +187,6 @@ def _inside(start: Any, lower: Any, upper: Any) -> Any:
             stacklevel=4,  # the caller of scipy.optimize.minimize
         )
     return moved
-
-
-def _refuse_constraints(constraints: Any) -> None:
-    if constraints is not None and not (hasattr(constraints, "__len__") and not len(constraints)):
-        raise ValueError(
-            "constraints other than bounds are not supported by method mmes; add a penalty to the "
-            "objective, or return NaN where a point is not allowed"
-        )
 
 
 def _warn_of_derivatives(**derivatives: Any) -> None:

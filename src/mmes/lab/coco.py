@@ -150,11 +150,16 @@ def _work(experiment: Experiment) -> str:
             {} if experiment.strategy is None else {"strategy": experiment.strategy}
         )
         width = float((problem.upper_bounds - problem.lower_bounds).mean())
+        integers = problem.number_of_integer_variables
+        if problem.number_of_constraints:
+            chosen["constraints"] = problem.constraint
+        if integers:  # the first ones; they have a box
+            chosen["integers"] = range(integers)
         result = minimize(
             problem,
             problem.initial_solution_proposal(0),
-            SIGMA_SHARE_OF_BOX * width,
-            bounds=(problem.lower_bounds, problem.upper_bounds) if boxed else None,
+            None if integers else SIGMA_SHARE_OF_BOX * width,
+            bounds=(problem.lower_bounds, problem.upper_bounds) if boxed or integers else None,
             max_evaluations=max(1, int(experiment.budget * problem.dimension)),
             # Not COCO's proposals, which come from numpy's global generator.
             restarts="unlimited",
@@ -206,13 +211,10 @@ def _refuse_boxless(experiment: Experiment, boxed: bool) -> None:
 
 
 def _refuse_unsuited(problem: Any, suite: str) -> None:
-    for count, what in (
-        (problem.number_of_objectives - 1, "several objectives"),
-        (problem.number_of_constraints, "constraints"),
-        (problem.number_of_integer_variables, "integer variables"),
-    ):
-        if count:
-            raise ValueError(f"the suite {suite} has problems with {what}, which are not solved")
+    if problem.number_of_objectives > 1:
+        raise ValueError(
+            f"the suite {suite} has problems with several objectives, which are not solved"
+        )
 
 
 def _child(arguments: Sequence[str]) -> int:

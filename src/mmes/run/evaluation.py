@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.interrupts import Interrupts
+from mmes.constraints import Handling
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.spaces.boxes import Clip
@@ -28,10 +29,19 @@ class Evaluation:
         The signals of the run.
     vectorized : bool
         Whether one call of the objective takes several points.
+    constraints : Handling or None
+        The constraints, if there are any; a point then has a row of values.
     """
 
-    def __init__(self, evaluator: Evaluator, interrupts: Interrupts, vectorized: bool):
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        interrupts: Interrupts,
+        vectorized: bool,
+        constraints: Handling | None = None,
+    ):
         self.evaluator, self._vectorized = evaluator, vectorized
+        self._constraints = constraints
         self._check = interrupts.check
         # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
         self.guard = interrupts.guarded() if evaluator.polls else interrupts.interruptible()
@@ -54,7 +64,8 @@ class Evaluation:
             return keep_going()
 
         with self.guard:
-            return self.evaluator.evaluate(points, generation, going)
+            found = self.evaluator.evaluate(points, generation, going)
+        return found if self._constraints is None else self._constraints.table(found)
 
     def repeated(
         self, es: Optimizer, box: Any, generation: int, points: list[Any], count: int
@@ -79,4 +90,5 @@ class Evaluation:
         whole = few == es.rows
         every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
         values = [self.evaluate(every, generation, lambda: True) for _ in range(calls)]
-        return every[: len(points)], np.concatenate(values).reshape(count, len(points))
+        found = np.concatenate(values)
+        return every[: len(points)], found.reshape(count, len(points), *found.shape[1:])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
+from mmes.constraints import Constraints, check_usable
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
@@ -31,7 +32,7 @@ from mmes.kernels.devices import check_workers
 from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Reevaluation, Verdict, comparable
+from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Verdict, comparable
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
@@ -40,7 +41,7 @@ from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies import Optimizer
+from mmes.strategies import AskTell, Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
@@ -68,6 +69,8 @@ class Run:
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
+        constraints: Any = None,
+        integers: Any = None,
         strategy: str | type[Optimizer] = "auto",
         callback: Any = None,
         progress: bool = False,
@@ -80,11 +83,19 @@ class Run:
     ):
         elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
+        where["integers"] = integers
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
+        held = Constraints.checked(constraints, settings.limits["returns_constraints"])
         objective = with_arguments(fun, args)
-        self._evaluator = make_evaluator(objective, workers, catch, settings.evaluation)
+        if held is not None:
+            check_usable(held, settings, workers)
+            if callable(objective):
+                objective = held.objective(objective, settings.evaluation["vectorized"])
+        self._evaluator = make_evaluator(
+            objective, workers, catch, settings.evaluation, rows=held is not None
+        )
         self._saver = Saver(checkpoint, settings.limits)
         if settings.limits["resume"] == "auto":
             state = self._saver.read() or state
@@ -94,12 +105,14 @@ class Run:
             settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
         self._state = (
-            RunState.begun(settings) if state is None else RunState.restored(settings, state)
+            RunState.begun(settings, held)
+            if state is None
+            else RunState.restored(settings, state, held)
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
-        vectorized = settings.evaluation["vectorized"]
-        self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized)
+        vectorized, constraints = settings.evaluation["vectorized"], self._state.constraints
+        self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized, constraints)
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
         # A signal handler of the user's own may raise anywhere; a state that is half changed must
@@ -196,6 +209,7 @@ class Run:
                 return reason
             self._state.go_on()
             reason = self._handle_collapse(self._handle_noise(self._generation()))
+            reason = self._look_at_mean(reason)
             if reason is None:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -212,9 +226,12 @@ class Run:
                     error.add_note("mmes: this was the start point x0, which is evaluated first")
                 raise
             self._settled = False
-            state.take_start(x, value.item())
+            if state.constraints is None:
+                state.take_start(x, value.item())
+            else:
+                state.take_measured(x[None], value[0])
             self._settled = True
-            self._warn_of_failures(value)
+            self._warn_of_failures(value[..., 0])
 
     # One generation
 
@@ -226,9 +243,12 @@ class Run:
         whole = few == es.rows
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
         values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
-        complete = values.size == es.rows
-        del points  # so that its memory can be used again
+        complete = len(values) == es.rows
         self._settled = False
+        handled = state.constraints
+        if handled is not None:
+            values = handled.take(points, values, es.kernel)
+        del points  # so that its memory can be used again
         es.tell(values, None if complete else np.arange(values.size))
         state.partial = Spent()
         if not complete:
@@ -236,7 +256,12 @@ class Run:
         else:
             state.question = Verdict.CLEAR
             if es.grows:
-                state.noise.observe(values, sigma, es.options.get("damping", 1.0))
+                # What the multipliers do is no progress here.
+                seen = values if handled is None else values + handled.offset
+                state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
+            changed = None if handled is None else handled.adapt()
+            if changed is not None and isinstance(es, AskTell):
+                es.revalue(changed)
             state.record()
         self._settled = True
         if complete:
@@ -293,6 +318,18 @@ class Run:
         self._follow()
         return True
 
+    def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
+        """With constraints, see whether a search that has converged did so at a feasible point."""
+        state, handled = self._state, self._state.constraints
+        converged = reason in RESTARTABLE or reason is StopReason.NOISY
+        if handled is not None and converged and self._limits.evaluations_left() >= 1:
+            points, table = self._values_at([state.es.mean], 1)
+            self._settled = False
+            state.take_measured(points, table[0])
+            handled.end_at(table[0])
+            self._settled = True
+        return reason
+
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
         state, watch, asked = self._state, self._state.noise, self._options["noise"]
@@ -308,7 +345,7 @@ class Run:
         self._settled = False
         state.question = watch.answer(values, state.es.sigma)
         seen = values[~np.isnan(values)]
-        if not watch.noisy and seen.size:
+        if state.constraints is None and not watch.noisy and seen.size:
             state.offer(mean, seen.item(0))
         if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
             state.question = Verdict.CLEAR
@@ -323,10 +360,11 @@ class Run:
         """Return the centre of the search and a few values of it; more where these failed."""
         left, asked = self._limits.evaluations_left(), np.empty(0)
         rounds = range(int(min(ROUNDS, left // ASKED)))
-        mean = self._state.es.mean
+        mean, handled = self._state.es.mean, self._state.constraints
         for _ in rounds:
-            (mean,), values = self._values_at([mean], ASKED)
-            asked = np.concatenate((asked, values[:, 0]))
+            (mean,), found = self._values_at([mean], ASKED)
+            values = found[:, 0] if handled is None else handled.values(found[:, 0])
+            asked = np.concatenate((asked, values))
             if comparable(asked):
                 break
         return mean, asked
@@ -382,6 +420,11 @@ class Run:
         limit = self._limits.reached()
         if self._stop_requested.is_set() and limit not in _FIRST:
             return StopReason.REQUESTED
+        handled = self._state.constraints
+        if limit is None and handled is not None and handled.hopeless:
+            return StopReason.INFEASIBLE
+        if limit is None and handled is not None and handled.converged:
+            return StopReason.CONVERGED_F
         return limit or self._state.es.stop()
 
     # What is seen from outside
@@ -430,7 +473,7 @@ class Run:
         count = self._limits.evaluations_again()
         if count:
             _, values = self._values_at([state.best_x, state.es.mean], count)
-            state.end_with(Reevaluation(values[:, 0].copy(), values[:, 1].copy()))
+            state.end_with(state.averaged(values))
             self._saver.save(self.generations, self._state_to_save)
 
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
@@ -476,7 +519,11 @@ class Run:
     def _result(self, reason: StopReason) -> Result:
         others = []
         if reason is not StopReason.INTERRUPTED:
-            others = [*self._state.es.reasons(self.target), *self._limits.spent()]
+            constrained = self._state.constraints is not None
+            target = None if constrained else self.target
+            others = [*self._state.es.reasons(target), *self._limits.spent()]
+            if constrained and self._state.violates(reason):
+                others, reason = [reason, *others], StopReason.INFEASIBLE
         reasons = (reason, *(other for other in others if other is not reason))
         return self._state.result(self._settings, self._now(), reasons)
 

@@ -217,10 +217,15 @@ class Reevaluation:
     ----------
     x, mean : ndarray
         The values.
+    violations, excess : ndarray
+        With constraints: of the averages of both points, the violation, and what of it is more than
+        tolerance and noise explain.
     """
 
     x: Vector
     mean: Vector
+    violations: Vector = field(default_factory=lambda: np.zeros(2))
+    excess: Vector = field(default_factory=lambda: np.zeros(2))
 
     @property
     def evaluations(self) -> int:
@@ -242,16 +247,25 @@ class Reevaluation:
         """Return which is better, ``"x"`` or ``"mean"``, its average, and the error of that.
 
         Averages are those of the finite values, inf where there is none. A point that failed more
-        often than not is worse than one that did not.
+        often than not is worse than one that did not, and one that violates constraints worse than
+        one that does not.
         """
         found: dict[str, Any] = {name: _average(values) for name, values in self.values().items()}
-        name = "mean" if found["mean"][:2] < found["x"][:2] else "x"
+        keys = [
+            (found[name][0], excess, found[name][1])
+            for name, excess in zip(found, self.excess.tolist(), strict=True)
+        ]
+        name = "mean" if keys[1] < keys[0] else "x"
         _, average, error = found[name]
         return name, average, error
 
     def values(self) -> dict[str, Vector]:
         """Return both by their names."""
         return {"x": self.x, "mean": self.mean}
+
+    def arrays(self) -> dict[str, Vector]:
+        """Return what a checkpoint keeps."""
+        return self.values() | {"violations": self.violations, "excess": self.excess}
 
 
 def _average(values: Vector) -> tuple[bool, float, float]:

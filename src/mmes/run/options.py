@@ -63,6 +63,19 @@ LIMITS = (
         spelt={"yes": "on", "no": "off"},
     ),
     Option(
+        "constraint_tolerance",
+        float,
+        "A point is feasible where no constraint is violated by more than this.",
+        default=1e-6,
+        low=0,
+    ),
+    Option(
+        "returns_constraints",
+        bool,
+        "Whether the objective returns (value, constraints) instead of a value.",
+        default=False,
+    ),
+    Option(
         "reevaluations",
         int,
         "Number of times that the best point and the mean are evaluated again at the end, within "

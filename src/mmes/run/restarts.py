@@ -22,6 +22,7 @@ RESTARTABLE = (
     StopReason.FLAT,
     StopReason.STAGNATED,
     StopReason.SIGMA_TOO_SMALL,
+    StopReason.INFEASIBLE,
 )
 
 

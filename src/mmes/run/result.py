@@ -69,6 +69,13 @@ class Result:
         Number of evaluations repeated because a worker died or was killed; not counted in `nfev`.
     reevaluated : dict of ndarray or None
         With ``reevaluations=k``: k new values of `x` and of `mean`, under these names.
+    constraint_violation : float or None
+        With constraints: the largest violation at `x`, 0 where all are fulfilled. `x` is the best
+        feasible point, or the one with the smallest violation where none was found.
+    multipliers : ndarray or None
+        The Lagrange multipliers, one per constraint in the order given.
+    active : ndarray of bool or None
+        Which constraints hold the search back: all equalities, and inequalities with a multiplier.
     """
 
     x: NDArray[np.float64]
@@ -95,6 +102,9 @@ class Result:
     noisy: bool = False
     fun_std: float | None = None
     best_seen: float = math.nan
+    constraint_violation: float | None = None
+    multipliers: NDArray[np.float64] | None = None
+    active: NDArray[np.bool_] | None = None
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the entries, so that ``dict(result)`` works."""

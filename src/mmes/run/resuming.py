@@ -24,7 +24,7 @@ from mmes.strategies import Optimizer, get_strategy, named_strategy
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = (*PLACE_OPTIONS, "rows_at_once")
 # Arguments of `minimize` that are no options, and may differ after resuming.
-_FREE_ARGUMENTS = ("args", "callback", "catch", "progress", "workers")
+_FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
 
 
 def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
@@ -60,7 +60,7 @@ def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
                 f"{value!r}"
             )
     ours, theirs = settings.space.arrays(), saved["arrays"]
-    for name in ("x0", "scale", "lower", "upper"):
+    for name in ("x0", "scale", "lower", "upper", "integers"):
         if not _same(ours.get(name), theirs.get(name)):
             raise CheckpointError(f"the checkpoint belongs to another run: {name} differs")
     # A checkpoint without it is of an older version, or its strategy was named.
@@ -93,7 +93,9 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         # A file must not choose which code runs: only names of ours are taken from it.
         kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
-        limits = {option.name: saved["limits"][option.name] for option in RUN_OPTIONS}
+        # Older checkpoints have no word for some of them.
+        known = {option.name: option.default for option in RUN_OPTIONS} | saved["limits"]
+        limits = {option.name: known[option.name] for option in RUN_OPTIONS}
         own = saved["options"] | limits | {"threads": None, "resume": "never"}
         if "kernel" not in given:
             given["kernel"] = _kernel_here(own.get("kernel", "auto"), given.get("device", "same"))
@@ -110,6 +112,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             "bounds": (arrays["lower"], arrays["upper"]) if "lower" in arrays else None,
             "scale": arrays.get("scale"),
             "manifold": None if described is None else manifold_from(described),
+            "integers": np.array(arrays["integers"]) > 0 if "integers" in arrays else None,
         }
         Space.checked(**where)
     return own | given | where | {"strategy": kind, "resume": "never"}

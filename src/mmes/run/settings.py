@@ -9,6 +9,7 @@ from typing import Any
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
+from mmes.constraints import Constraints, Handling
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels.devices import started_from
@@ -19,6 +20,7 @@ from mmes.spaces.manifolds import checked_manifold
 from mmes.spaces.space import Space
 from mmes.spaces.start import claimed_size
 from mmes.strategies import (
+    AskTell,
     Optimizer,
     automatic,
     get_strategy,
@@ -69,7 +71,8 @@ class RunSettings:
         Parameters
         ----------
         where : dict
-            Its arguments `x0`, `sigma0`, `bounds`, `scale` and `manifold`, which become a `Space`.
+            Its arguments `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become
+            a `Space`.
         strategy, checkpoint
             As in `minimize`.
         options : dict
@@ -99,6 +102,8 @@ class RunSettings:
         if kind.needs_box and bounds is None:
             checked_box(None, None, f"the strategy {kind.name!r}")
         space = Space.checked(**where | {"x0": x0})
+        if space.integers is not None and not issubclass(kind, AskTell):
+            raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
         return cls(kind, space, chosen, limits, seed_given, why)
 
     @property
@@ -139,6 +144,12 @@ class RunSettings:
     def _options_of(self, start: int, doublings: int, population_size: int) -> dict[str, Any]:
         grown = grown_options(self.options, population_size, doublings)
         return grown | {"seed": start_seed(self.seed, start)}
+
+    def handling(self, constraints: Constraints | None, n: int) -> Handling | None:
+        """Return what looks after the constraints, if there are any; `n` counts the variables."""
+        if constraints is None:
+            return None
+        return Handling(constraints, self.limits["constraint_tolerance"], n)
 
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
         """Return the first optimizer, its archive reduced to what fits elsewhere, with a warning.

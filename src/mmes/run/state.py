@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
+from mmes.constraints import Constraints, Handling
+from mmes.errors import CheckpointError
 from mmes.run.history import COLUMNS, History
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
@@ -23,6 +25,16 @@ Vector = NDArray[np.float64]
 
 LARGEST_GROWTH = 16
 """How many times its first size a population grows to against a collapse."""
+
+
+# Ends that come from outside say nothing of the constraints.
+_OUTSIDE = (
+    StopReason.TARGET_REACHED,
+    StopReason.CALLBACK,
+    StopReason.REQUESTED,
+    StopReason.INTERRUPTED,
+    StopReason.ALL_FAILED,
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,8 @@ class RunState:
         Whether the user knows of failed evaluations.
     notes : dict
         Words and numbers of the caller's own, kept in the checkpoint.
+    constraints : Handling or None
+        The constraints, if there are any.
     """
 
     es: Optimizer
@@ -102,12 +116,14 @@ class RunState:
     again: Reevaluation | None = None
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
+    constraints: Handling | None = None
 
     @classmethod
-    def begun(cls, settings: RunSettings) -> RunState:
+    def begun(cls, settings: RunSettings, constraints: Constraints | None = None) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
-        return cls(es, es.population_size)
+        handling = settings.handling(constraints, es.dimension)
+        return cls(es, es.population_size, constraints=handling)
 
     @property
     def evaluations(self) -> int:
@@ -122,7 +138,9 @@ class RunState:
 
     @property
     def best_value(self) -> float:
-        """The best value so far."""
+        """The best value so far; with constraints, of a feasible point."""
+        if self.constraints is not None:
+            return self.constraints.best_value
         here = self.es.best_value
         return here if self.best is None or here < self.best[0] else self.best[0]
 
@@ -132,6 +150,8 @@ class RunState:
         return self._better_start()[1]
 
     def _better_start(self) -> tuple[float, Any]:
+        if self.constraints is not None and self.constraints.best is not None:
+            return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
         here = self.es.best_value
         if self.best is not None and not here < self.best[0]:
             return self.best
@@ -150,6 +170,30 @@ class RunState:
         self.spent += Spent(evaluations=1, failed=int(failed))
         if not failed:
             self.offer(x, value)
+
+    def take_measured(self, points: Vector, table: Vector) -> None:
+        """Take note of points that are no candidates, evaluated with their constraints."""
+        if self.constraints is not None:
+            failed = int(np.isnan(self.constraints.take(points, table, self.es.kernel)).sum())
+            self.spent += Spent(evaluations=len(table), failed=failed)
+
+    def averaged(self, values: Vector) -> Reevaluation:
+        """Return new values of the best point and of the mean as what is known at the end."""
+        if self.constraints is None:
+            return Reevaluation(values[:, 0].copy(), values[:, 1].copy())
+        both = [self.constraints.averaged(values[:, column]) for column in (0, 1)]
+        violations, excess = np.array(both).T
+        x, mean = values[:, 0, 0].copy(), values[:, 1, 0].copy()
+        return Reevaluation(x, mean, violations.copy(), excess.copy())
+
+    def violates(self, reason: StopReason) -> bool:
+        """Return whether a run that ends for this reason ends where constraints are violated."""
+        handled = self.constraints
+        if handled is None or reason in _OUTSIDE:
+            return False
+        if self.again is not None and self.noise.noisy:
+            return bool(self.again.excess.min() > 0.0)
+        return not handled.feasible or (reason.converged and not handled.settled)
 
     def offer(self, x: Vector, value: float) -> None:
         """Take note of the value of a point that is no candidate, if none is better."""
@@ -177,8 +221,11 @@ class RunState:
             If that does not fit; nothing has changed then.
         """
         settings.check_memory(self.es, self.growth + 1, self.first_population_size)
-        value, x = self._better_start()
-        self.best = value, self.es.kernel.copy(x)
+        if self.constraints is None:
+            value, x = self._better_start()
+            self.best = value, self.es.kernel.copy(x)
+        else:
+            self.constraints.begin_again()
         self.spent += self._here()
         self.start += 1
         self.growth += 1
@@ -248,8 +295,13 @@ class RunState:
         arrays["history"] = self.history.table()
         arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
         if self.again is not None:
-            arrays |= {f"again/{name}": array for name, array in self.again.values().items()}
+            arrays |= {f"again/{name}": array for name, array in self.again.arrays().items()}
+        handled = self.constraints
+        if handled is not None:
+            own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
+            arrays |= {name: array.copy() if copy else array for name, array in own.items()}
         return settings.entries() | {
+            "constraints": None if handled is None else handled.entries(),
             "dimension": self.es.dimension,
             "start": self.start,
             "growth": self.growth,
@@ -268,19 +320,30 @@ class RunState:
         }
 
     @classmethod
-    def restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
-        """Return the state that was saved.
+    def restored(
+        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
+    ) -> RunState:
+        """Return the state that was saved; the constraints are code, which a file does not hold.
 
         Raises
         ------
+        CheckpointError
+            If the run had constraints and none are given, or the other way round.
         CheckpointCorrupt
             If its parts do not fit together.
         """
+        if (saved.get("constraints") is None) != (constraints is None):
+            had = "no constraints" if saved.get("constraints") is None else "constraints"
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
+            )
         with understood():
-            return cls._restored(settings, saved)
+            return cls._restored(settings, saved, constraints)
 
     @classmethod
-    def _restored(cls, settings: RunSettings, saved: dict[str, Any]) -> RunState:
+    def _restored(
+        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
+    ) -> RunState:
         arrays, x0 = saved["arrays"], settings.space.x0
         if arrays["history"].shape[1:] != (len(COLUMNS),):
             raise ValueError(f"the history has the shape {arrays['history'].shape}")
@@ -304,6 +367,9 @@ class RunState:
             here = {"rows_at_once": settings.options["rows_at_once"]}
             search["options"] = search["options"] | here
         es = settings.strategy.from_state(search, **where)
+        handling = settings.handling(constraints, es.dimension)
+        if handling is not None:
+            handling.restore(saved["constraints"], below("constraints/"), es.kernel)
         made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -325,6 +391,7 @@ class RunState:
             again=Reevaluation(**again) if again else None,
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
+            constraints=handling,
         )
         if saved.get("evaluations", made.evaluations) != made.evaluations:
             raise ValueError(
@@ -350,8 +417,10 @@ class RunState:
         name, average, error = again.better()
         # Who says that it is noisy gets averages in any case.
         averaged = self.noise.noisy or settings.limits["noise"] == "yes"
+        found = self._better_start()
         if not averaged or average == math.inf:
-            name, average, error = "x", self.best_value, math.nan
+            name, average, error = "x", found[0], math.nan
+        constrained, feasible = self._constrained(name, averaged and average < math.inf)
         success, target = reason.converged, settings.limits["target"]
         if target is not None:
             # By what is returned: one lucky value of a noisy objective is no success.
@@ -360,11 +429,11 @@ class RunState:
         written = self.history.last_best
         unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
         return Result(
-            x=es.kernel.copy(mean if name == "mean" else self.best_x),
+            x=es.kernel.copy(mean if name == "mean" else found[1]),
             fun=average,
             nfev=self.evaluations + again.evaluations,
             nit=self.generations,
-            success=success,
+            success=success and feasible,
             status=reason.status,
             message=reason.sentence,
             reason=reason,
@@ -384,7 +453,25 @@ class RunState:
             kernel=_kernel_in_words(es),
             retried=total.retried,
             reevaluated=None if self.again is None else self.again.values(),
+            **constrained,
         )
+
+    def _constrained(self, name: str, averaged: bool) -> tuple[dict[str, Any], bool]:
+        """Return what a result says of the constraints, and whether its point fulfils them.
+
+        `name` says which point it is, "x" or "mean", and `averaged` whether by new evaluations.
+        """
+        handled, again = self.constraints, self.again
+        if handled is None:
+            return {}, True
+        violation = math.inf if handled.best is None else handled.best.violation
+        feasible = handled.feasible
+        if averaged and again is not None:
+            index = ("x", "mean").index(name)
+            violation = float(again.violations[index])
+            feasible = bool(again.excess[index] == 0.0)
+        said = {"constraint_violation": violation, "multipliers": handled.multipliers}
+        return said | {"active": handled.active}, feasible
 
 
 def _kernel_in_words(es: Optimizer) -> str:

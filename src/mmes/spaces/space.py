@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.spaces.bounds import checked_bounds, checked_inside
+from mmes.spaces.boxes.rounded import integer_box, integer_mask
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, size_of_box
 
@@ -39,6 +40,8 @@ class Space:
         The typical size of each variable.
     manifold : Manifold or None
         The manifold that is searched, where that is not R^n.
+    integers : ndarray of bool or None
+        Which variables are integers, if any. There is a box then, infinite where nothing bounds.
     """
 
     x0: Vector | None
@@ -46,10 +49,17 @@ class Space:
     box: tuple[Vector, Vector] | None = None
     scale: Vector | None = None
     manifold: Manifold | None = None
+    integers: NDArray[np.bool_] | None = None
 
     @classmethod
     def checked(
-        cls, x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None = None
+        cls,
+        x0: Any,
+        sigma0: Any,
+        bounds: Any,
+        scale: Any,
+        manifold: Manifold | None = None,
+        integers: Any = None,
     ) -> Self:
         """Return the space that is asked for; finite bounds tell what was left out.
 
@@ -58,6 +68,8 @@ class Space:
         TypeError, ValueError
             If an argument is wrong, or one that is needed is missing.
         """
+        if integers is not None and integers is not False:
+            return cls._of_integers(x0, sigma0, bounds, scale, manifold, integers)
         if manifold is not None:
             if sigma0 is None:
                 raise ValueError("sigma0 is needed; on most manifolds 1 is a good choice")
@@ -84,6 +96,17 @@ class Space:
             )
         sigma, sizes = size_of_box(*box)
         return cls(point, sigma, box, sizes)
+
+    @classmethod
+    def _of_integers(
+        cls, x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None, integers: Any
+    ) -> Self:
+        """Return a space some of whose variables are integers, their bounds integers too."""
+        if manifold is not None:
+            raise ValueError(f"integers cannot be combined with a manifold, here {manifold}")
+        space = cls.checked(x0, sigma0, bounds, scale)
+        mask = integer_mask(integers, space.n)
+        return replace(space, box=integer_box(space.box, mask), integers=mask)
 
     def starting_at(self, x0: Vector) -> Self:
         """Return the same space with another start point."""
@@ -112,4 +135,6 @@ class Space:
         """Return the arrays of a checkpoint; those that were not given are left out."""
         lower, upper = self.box or (None, None)
         found = {"x0": self.x0, "scale": self.scale, "lower": lower, "upper": upper}
+        if self.integers is not None:
+            found["integers"] = self.integers.astype(np.float64)
         return {name: array for name, array in found.items() if array is not None}

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
+from mmes.constraints import Lagrangian
 from mmes.kernels import native_problem
 from mmes.strategies.shell.ask_tell import AskTell
 
@@ -373,6 +374,36 @@ def check_memory_is_planned(strategy: Strategy) -> None:
         raise AssertionError("a search of 10^9 variables must not fit into a megabyte")
 
 
+def check_constraints(strategy: Strategy) -> None:
+    """Check that a search whose values change with multipliers finds a constrained optimum."""
+    es = strategy(np.full(4, 2.0), 0.5, seed=3)
+    lagrangian = Lagrangian(4, np.array([False]))
+    for _ in range(2000):
+        points = es.ask()
+        values, limits = sphere(points), 1.0 - points[:, :1]
+        es.tell(lagrangian.values(values, limits))
+        changed = lagrangian.update(values, limits)
+        if changed is not None:
+            es.revalue(changed)
+        if np.abs(es.mean - np.eye(4)[0]).max() < 1e-2:
+            return
+    _require(False, f"x_0 >= 1 holds a sphere at (1, 0, 0, 0), but the mean is {es.mean}")
+
+
+def check_integers(strategy: Strategy) -> None:
+    """Check that integer variables are integers in every candidate, the mean and the state."""
+    es = strategy(np.full(4, 1.7), 0.5, seed=3, integers=[0, 2])
+    for _ in range(5):
+        points = es.ask()
+        whole = points[:, [0, 2]]
+        _require(np.array_equal(whole, np.rint(whole)), "candidates must hold integers")
+        es.tell(sphere(points))
+    _require(np.array_equal(es.mean[[0, 2]], np.rint(es.mean[[0, 2]])), "the mean must hold them")
+    again = strategy.from_state(es.state())
+    same = np.array_equal(again.ask(), es.ask())
+    _require(same, "a restored state must give the same candidates")
+
+
 STRATEGY_CHECKS: tuple[Check, ...] = (
     check_candidates,
     check_step_length,
@@ -392,6 +423,8 @@ STRATEGY_CHECKS: tuple[Check, ...] = (
     check_threads,
     check_restart_options,
     check_memory_is_planned,
+    check_constraints,
+    check_integers,
 )
 
 

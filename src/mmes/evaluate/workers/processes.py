@@ -114,7 +114,7 @@ class ProcessEvaluator(Evaluator):
     ) -> NDArray[np.float64]:
         """See `Evaluator.evaluate`."""
         rows = points.shape[0]
-        values = np.empty(rows)
+        values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
         losses = np.zeros(rows, dtype=int)
         waiting = _batches(range(rows), self._batch_size(rows))
@@ -138,12 +138,12 @@ class ProcessEvaluator(Evaluator):
                     _tell_loss(who, generation, batch or ())
                     if batch is not None:
                         waiting.extendleft(
-                            reversed(self._again(batch, losses, points, values, done, generation))
+                            reversed(self._again(batch, losses, points, done, generation))
                         )
                     continue
                 assert batch is not None  # a worker answers what it was asked
                 outcome.raise_error(points[batch.start : batch.stop], batch, generation)
-                values[batch] = outcome.values
+                values[batch.start : batch.stop] = outcome.values
                 done[batch] = True
                 self._learn_duration(outcome.seconds / len(batch))
         return first_part(values, done)
@@ -307,7 +307,6 @@ class ProcessEvaluator(Evaluator):
         batch: Batch,
         losses: NDArray[np.int_],
         points: NDArray[np.float64],
-        values: NDArray[np.float64],
         done: NDArray[np.bool_],
         generation: int,
     ) -> list[Batch]:
@@ -329,7 +328,7 @@ class ProcessEvaluator(Evaluator):
                 row,
                 generation,
             )
-        values[given_up], done[given_up] = np.nan, True
+        done[given_up] = True
         kept = [row for row in batch if losses[row] <= self._retries]
         self.retried += len(kept)
         return [range(row, row + 1) for row in kept]

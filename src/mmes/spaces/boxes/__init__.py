@@ -6,8 +6,18 @@
 from mmes.spaces.boxes.box import Box, BoxCode, Start
 from mmes.spaces.boxes.clip import Clip
 from mmes.spaces.boxes.reflect import Reflect
+from mmes.spaces.boxes.rounded import Rounded
 from mmes.spaces.boxes.smooth import Smooth
 
 BOXES: dict[str, type[Box]] = {box.name: box for box in (Smooth, Clip, Reflect)}
 
-__all__ = ["BOXES", "Box", "BoxCode", "Clip", "Reflect", "Smooth", "Start"]
+__all__ = [
+    "BOXES",
+    "Box",
+    "BoxCode",
+    "Clip",
+    "Reflect",
+    "Rounded",
+    "Smooth",
+    "Start",
+]

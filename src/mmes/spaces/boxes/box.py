@@ -69,6 +69,10 @@ class Box:
         """Return a point of the search that stands for this point of the box."""
         return np.array(point)
 
+    def walls(self) -> Box | None:
+        """Return the map of points that are no candidates; None where they are clipped."""
+        return None
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a state keeps of it; `from_arrays` makes the same box again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -158,6 +158,16 @@ def forget_values(record: Any) -> None:
             forget_values(value)
 
 
+def revalue(record: Any, values: NDArray[np.float64]) -> None:
+    """Let the values of the generation before be these, best first, there and inside."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name == "previous":
+            setattr(record, field.name, values[: value.size].copy())
+        elif is_dataclass(value):
+            revalue(value, values)
+
+
 class Centred(Protocol):
     """The least that a state holds."""
 
@@ -204,6 +214,10 @@ class Recorded(Generic[S]):
         """See `Search.take_over`."""
         self.state = other.state
         forget_values(self.state)
+
+    def revalue(self, values: NDArray[np.float64]) -> None:
+        """See `Revalues.revalue`."""
+        revalue(self.state, values)
 
     def scalars(self) -> dict[str, Any]:
         """See `Search.scalars`."""

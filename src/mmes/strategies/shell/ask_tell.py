@@ -16,7 +16,7 @@ from mmes.base.reasons import StopReason
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.kernels import Handle, Kernel
 from mmes.kernels.devices import started_from
-from mmes.spaces.boxes import Box, BoxCode, Clip
+from mmes.spaces.boxes import Box, BoxCode, Clip, Rounded
 from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
@@ -32,6 +32,7 @@ from mmes.strategies.shell.protocol import (
     HasArchive,
     MakesParents,
     Probes,
+    Revalues,
     Search,
     UpdatesAhead,
     Vector,
@@ -40,6 +41,7 @@ from mmes.strategies.shell.setup import (
     StrategySetup,
     mapping_of,
     opened_kernel,
+    patience,
     planned_search,
     widest_sigma,
 )
@@ -69,6 +71,9 @@ class AskTell(Optimizer):
     manifold : Manifold or None
         The space to search, for strategies that know manifolds. Points then have its shape, x0 as
         well as the candidates; bounds and scales do not go with it.
+    integers : array_like, bool or None
+        Which variables are integers: their indices, a mask, or True for all. Candidates hold
+        rounded values there, also those at both ends of the bounds.
     **options
         The options of all strategies and of this one; see `option_table`.
 
@@ -96,6 +101,7 @@ class AskTell(Optimizer):
         bounds: Any = None,
         scale: ArrayLike | None = None,
         manifold: Manifold | None = None,
+        integers: Any = None,
         **options: Any,
     ):
         x0, options = started_from(x0, options)
@@ -104,11 +110,13 @@ class AskTell(Optimizer):
         checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         kernel = opened_kernel(self, manifold, chosen)
         # Refused by its size before anything of that size is copied.
-        extent = Extent(claimed_size(x0), bounds is not None, manifold)
+        boxed = bounds is not None or integers is not None
+        extent = Extent(claimed_size(x0), boxed, manifold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)  # comes with the plan that holds
             planned_search(self.search_type, kernel, chosen, extent)
-        self._begin(Space.checked(x0, sigma0, bounds, scale, manifold), chosen, kernel)
+        space = Space.checked(x0, sigma0, bounds, scale, manifold, integers)
+        self._begin(space, chosen, kernel)
 
     @classmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
@@ -147,15 +155,17 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
+        rounded = isinstance(self.box, Rounded)
         probing = isinstance(self.search, Probes) and self.search.probing
-        watched = self.watches_collapse and not probing
+        watched = self.watches_collapse and not (probing or rounded)
         self._rules = StopRules(
             self.options,
             self.sigma0,
-            window=max(begun.setup.degrees_of_freedom, 200),
+            window=patience(begun.setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
+            integers=rounded,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -204,12 +214,14 @@ class AskTell(Optimizer):
             or self.search.needs_population
             or self.manifold is not None
             or (box is not None and box.code is BoxCode.OWN)
+            or isinstance(self.box, Rounded)
         )
 
     @property
     def rows_at_once(self) -> int:
         """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
-        return self.rows if self._rows_at_once is None else min(self._rows_at_once, self.rows)
+        few = None if isinstance(self.box, Rounded) else self._rows_at_once
+        return self.rows if few is None else min(few, self.rows)
 
     @property
     def mean(self) -> Vector:
@@ -334,6 +346,23 @@ class AskTell(Optimizer):
                 planned, _ = self.search_type.planned(self._n, own | few, usable)
         return {n: value for n, value in planned.items() if n not in few and value != own[n]}
 
+    def revalue(self, values: ArrayLike) -> None:
+        """Take in other values of the generation told last: the objective itself has changed.
+
+        With a penalty whose weight adapts, for example, the next generation is then compared with
+        what this one would be worth by the new weight. Candidates, mean and directions stay.
+
+        Parameters
+        ----------
+        values : array_like
+            One value per candidate, in the order of their rows; NaN for a failed one.
+        """
+        found = np.array(values, dtype=np.float64)[-self.population_size :]
+        found, ranking = np.where(np.isnan(found), np.inf, found), rank(found)
+        failures = int(np.count_nonzero(found == np.inf))
+        if isinstance(self.search, Revalues) and failures < found.size:
+            self.search.revalue(np.sort(evenly(found, ranking, failures)))
+
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
         self.search.sigma = checked_sigma(sigma)
@@ -407,7 +436,9 @@ class AskTell(Optimizer):
 
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that lie outside by their rounding alone."""
-        return None if self.box is None else Clip(self.box.lower, self.box.upper)
+        if self.box is None:
+            return None
+        return self.box.walls() or Clip(self.box.lower, self.box.upper)
 
     def _forget(self) -> None:
         self._candidates.forget()
@@ -451,6 +482,9 @@ class AskTell(Optimizer):
             points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
+        rounded, short = self.box if isinstance(self.box, Rounded) else None, False
+        if rounded is not None:  # some candidates always leave the integers that are the best
+            highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
@@ -466,14 +500,19 @@ class AskTell(Optimizer):
                 search.update_alone(ranking, compared, self.generation)
             if probes.size and isinstance(search, Probes):
                 search.take_probes(probes, ranked)
-            if _ties_decide(ranked, ranking, failures):
+            if rounded is not None:
+                smallest = self.options["xtol"] * self.sigma0
+                least = rounded.least_sigma(search.population_size, smallest)
+                short = search.sigma <= least == smallest
+                search.sigma = max(search.sigma, least)
+            elif _ties_decide(ranked, ranking, failures):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None
         self._forget()
         share = failures / ranked.size
-        self._rules.observe(self.generation, self._best_value, (lowest, highest), share)
+        self._rules.observe(self.generation, self._best_value, (lowest, highest), share, short)
         if self._rules.collapse is not None and not failed:
             size, damping = ranked.size, self.options["damping"]
             median = compared.item(ranking.item(size // 2))

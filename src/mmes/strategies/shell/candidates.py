@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.kernels import Handle, Kernel
-from mmes.spaces.boxes import Box
+from mmes.spaces.boxes import Box, Rounded
 from mmes.strategies.shell.protocol import Search
 
 Rows = NDArray[np.int64]
@@ -58,6 +58,8 @@ class Candidates:
                 kernel.assign(kernel.row(points, row), point)
             drawn = kernel.part(points, len(first))
         search.sample(drawn, generation)
+        if isinstance(self.mapping, Rounded):
+            self.mapping.widen(drawn, search.mean)
         self.asked = True
         self.points = self.evaluated = points
         if self.mapping is not None:

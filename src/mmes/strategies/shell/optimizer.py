@@ -344,6 +344,10 @@ class Optimizer(ABC):
         """Give up the points that were asked, and the values told of them."""
         self._pending = None
 
+    def in_shape(self, flat: Handle) -> Vector:
+        """Return a point, entry by entry, in the shape of points, read-only."""
+        return self._readonly_view(flat)
+
     def _readonly_view(self, flat: Handle) -> Vector:
         """Return points as users see them: read-only, and in the shape of the manifold."""
         shape = flat.shape

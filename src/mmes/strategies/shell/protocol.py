@@ -210,6 +210,15 @@ class UpdatesAhead(Protocol):
 
 
 @runtime_checkable
+class Revalues(Protocol):
+    """A search that compares a generation with the one before, and must know if f has changed."""
+
+    def revalue(self, values: Vector) -> None:
+        """Take in other values of the generation before, best first."""
+        ...
+
+
+@runtime_checkable
 class GivesUp(Protocol):
     """A search that must know of a generation whose candidates all failed."""
 

@@ -13,7 +13,7 @@ from mmes.base.randomness import fresh_seed
 from mmes.kernels import Kernel, Place
 from mmes.kernels.devices import check_able
 from mmes.kernels.manifold import ManifoldKernel, planned_bytes
-from mmes.spaces.boxes import BOXES, Box, BoxCode, Start
+from mmes.spaces.boxes import BOXES, Box, BoxCode, Rounded, Start
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Extent, Space
 from mmes.strategies.parts.recombination import default_population_size
@@ -73,7 +73,13 @@ class StrategySetup:
         start = space.x0.ravel()
         box = None
         if space.box is not None:
-            box = BOXES[options["bounds_handling"]].around(*space.box, Start(start, space.reach))
+            begin = Start(start, space.reach)
+            box = (
+                BOXES[options["bounds_handling"]].around(*space.box, begin)
+                if space.integers is None
+                else Rounded.of_integers(space.box, space.integers, begin)
+            )
+            check_integers(space, options, kernel)
         seed = fresh_seed() if options["seed"] is None else options["seed"]
         # Where the search keeps points of its own, it knows nothing of the box.
         mapping = mapping_of(box)
@@ -156,6 +162,25 @@ def planned_search(
             with contextlib.suppress(MemoryError):
                 return plan(rows)
     return plan("all" if whole is not None else 1)
+
+
+def check_integers(space: Space, options: dict[str, Any], kernel: Kernel) -> None:
+    """Refuse what does not go with integers."""
+    handling = options["bounds_handling"]
+    if space.integers is not None and handling != "smooth":
+        raise ValueError(f"bounds_handling={handling!r} cannot be combined with integers")
+    if space.integers is not None and kernel.device is not None:
+        raise ValueError(f"integers cannot be combined with device={kernel.device!r}")
+
+
+def patience(n: int, box: Box | None) -> int:
+    """Return the generations that values may stand still.
+
+    About one integer per generation changes by 1: in that time each has done so some five times,
+    up and down.
+    """
+    integers = 10 * box.count if isinstance(box, Rounded) else 0
+    return max(n, 200, integers)
 
 
 def widest_sigma(box: Box | None, sigma0: float) -> float:

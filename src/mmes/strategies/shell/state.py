@@ -36,6 +36,8 @@ def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
     # The best point is a point of the space and of the box; the mean need not be.
     start = arrays["best_x"].reshape(-1 if manifold is None else manifold.shape)
     given = {"x0": start, "sigma0": state["sigma0"], "bounds": bounds, "manifold": manifold}
+    if "integers" in arrays:
+        given["integers"] = arrays["integers"] > 0
     return given | options
 
 

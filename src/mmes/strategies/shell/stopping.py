@@ -45,6 +45,9 @@ class StopRules:
         The largest scale of a variable at the start.
     collapse : Collapse or None
         Tells steps that vanish at a kink from those of a search that converged.
+    integers : bool
+        Whether there are integers, whose steps never become short: those of the other variables
+        must then be short for a window.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class StopRules:
         farthest: float,
         spread: float,
         collapse: Collapse | None = None,
+        integers: bool = False,
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
@@ -62,6 +66,7 @@ class StopRules:
         self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
+        self._integers, self._window, self._short_steps = integers, window, 0
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
@@ -73,7 +78,12 @@ class StopRules:
         )
 
     def observe(
-        self, generation: int, best: float, extremes: tuple[float, float], failed: float
+        self,
+        generation: int,
+        best: float,
+        extremes: tuple[float, float],
+        failed: float,
+        short: bool = False,
     ) -> None:
         """Take note of the generation that ends.
 
@@ -88,10 +98,13 @@ class StopRules:
             all failed.
         failed : float
             The share of its candidates that failed, 0 to 1.
+        short : bool
+            With integers: whether the steps of the other variables are as short as they may be.
         """
         self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
         self._failing += _FAILURE_RATE * (failed - self._failing)
         self._unbounded = self._unbounded or extremes[0] == -math.inf
+        self._short_steps = self._short_steps + 1 if short else 0
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
 
@@ -114,12 +127,16 @@ class StopRules:
             yield StopReason.FLAT
         if still is not None and still.converged:
             # Where the ranking tells nothing sigma grows. Equal values of a search that converged
-            # differ again soon, by little; those of a plateau do not, or by much.
-            lost = still.on_steps or sigma > _NEAR_WIDEST * widest
+            # differ again soon, by little; those of a plateau do not, or by much. Integers make
+            # steps of any objective.
+            lost = not self._integers and (still.on_steps or sigma > _NEAR_WIDEST * widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
         # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
         step = sigma * search.spread() if look else math.nan
-        if step < self._smallest_step * self._first_spread:
+        if self._integers:
+            if self._short_steps >= self._window:
+                yield self._trusted(StopReason.CONVERGED_X)
+        elif step < self._smallest_step * self._first_spread:
             collapsed = self.collapse is not None and self.collapse.collapsed
             yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
@@ -151,6 +168,7 @@ class StopRules:
             "failures_in_a_row": self._failures_in_a_row,
             "failing": self._failing,
             "unbounded": self._unbounded,
+            "short_steps": self._short_steps,
             "farthest": self._farthest,
             "first_spread": self._first_spread,
         }
@@ -168,6 +186,7 @@ class StopRules:
         # Older states have no word for it.
         self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
+        self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:

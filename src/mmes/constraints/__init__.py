@@ -1,0 +1,8 @@
+"""Constraints: what users give, the augmented Lagrangian, the best feasible point."""
+
+from mmes.constraints.checks import check_usable
+from mmes.constraints.given import Constraints, Equality
+from mmes.constraints.handling import Handling
+from mmes.constraints.lagrangian import Lagrangian
+
+__all__ = ["Constraints", "Equality", "Handling", "Lagrangian", "check_usable"]

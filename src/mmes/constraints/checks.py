@@ -1,0 +1,91 @@
+"""What cannot be done with constraints, said before a run begins."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from mmes.constraints.given import Constraints
+from mmes.evaluate.adapter import is_evaluator
+from mmes.spaces.space import Space
+from mmes.strategies import AskTell
+
+# Entries of the matrices up to which a linear program is solved before a run.
+_SMALL = 1_000_000
+
+
+def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
+    """Refuse what cannot be done with constraints, and linear ones that contradict each other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the strategy keeps values from generation to generation, the evaluator does not know the
+        constraints, or no point fulfils the linear ones within the bounds.
+    """
+    strategy, space = settings.strategy, settings.space
+    if space.integers is not None and any(
+        part.tol is None and (part.lower == part.upper).any() for part in given.parts
+    ):
+        raise ValueError(
+            "an equality needs a tolerance where variables are integers: mmes.Equality(h, tol)"
+        )
+    if not issubclass(strategy, AskTell):
+        raise ValueError(
+            f"constraints cannot be combined with the strategy {strategy.name!r}, which compares "
+            "new candidates with the values of old ones: take 'auto' or an evolution strategy"
+        )
+    if hasattr(workers, "evaluator"):
+        raise ValueError(
+            "constraints cannot be combined with replicas, which exchange one value per candidate: "
+            "give workers= a number or an executor"
+        )
+    if is_evaluator(workers) and (not given.returned or len(given.parts) > 1):
+        raise ValueError(
+            "an evaluator of your own must return the constraints itself, one row per point: give "
+            "returns_constraints=True and no constraints="
+        )
+    _check_linear(given, space)
+
+
+def _check_linear(given: Constraints, space: Space) -> None:
+    """Ask a linear program whether a point fulfils the linear constraints, where SciPy is there."""
+    linear = [part for part in given.parts if part.matrix is not None]
+    if not linear:
+        return
+    sides = space.box
+    for part in linear:
+        if part.matrix.shape[1] != space.n:
+            raise ValueError(
+                f"the matrix of a linear constraint must have {space.n} columns, one per variable, "
+                f"not {part.matrix.shape[1]}"
+            )
+    entries = sum(part.matrix.shape[0] * part.matrix.shape[1] for part in linear)
+    if entries > _SMALL or importlib.util.find_spec("scipy") is None:
+        return
+    optimize: Any = importlib.import_module("scipy.optimize")
+    rows, limits, equal_rows, equal_limits = [], [], [], []
+    for part in linear:
+        matrix = part.matrix.toarray() if hasattr(part.matrix, "toarray") else part.matrix
+        equal, above, below = part.sides(matrix.shape[0])
+        lower, upper = (np.broadcast_to(side, matrix.shape[0]) for side in (part.lower, part.upper))
+        rows += [matrix[above], -matrix[below]]
+        limits += [upper[above], -lower[below]]
+        equal_rows.append(matrix[equal])
+        equal_limits.append(lower[equal])
+    found = optimize.linprog(
+        np.zeros(space.n),
+        np.concatenate(rows),
+        np.concatenate(limits),
+        np.concatenate(equal_rows),
+        np.concatenate(equal_limits),
+        bounds=(None, None) if sides is None else np.column_stack(sides),
+    )
+    if found.status == 2:
+        where = "" if sides is None else " within the bounds"
+        raise ValueError(
+            f"the linear constraints contradict each other: no point fulfils them all{where}"
+        )

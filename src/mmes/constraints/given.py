@@ -1,0 +1,304 @@
+"""What a user may give as constraints, checked and brought into one form: lower <= h(x) <= upper.
+
+Callables g(x) <= 0, `Equality`, and SciPy's constraint objects and dicts, which are known by their
+attributes, so that SciPy need not be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.evaluate.values import Measured, as_value, as_values, as_vector
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The constraint h(x) = 0, to be given to `mmes.minimize` among the `constraints`.
+
+    Parameters
+    ----------
+    fun : callable
+        One point in, one or several real numbers out; with ``vectorized=True`` a (k, n) array in,
+        a (k, m) array out.
+    tol : float, optional
+        A point is feasible where no entry is farther from 0. By default `constraint_tolerance`.
+    """
+
+    fun: Callable[[Any], Any]
+    tol: float | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.fun):
+            raise TypeError(f"fun of Equality must be callable, not {self.fun!r}")
+        tol = self.tol
+        if tol is not None and not (isinstance(tol, int | float) and 0 < tol < np.inf):
+            raise ValueError(f"tol of Equality must be a number > 0, not {tol!r}")
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A x; the matrix may be sparse, one of SciPy's."""
+
+    matrix: Any
+
+    def __call__(self, points: Any) -> Any:
+        """Return A x for one point, or for each row."""
+        return np.asarray((self.matrix @ points.T).T)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One constraint as it was given: lower <= h(x) <= upper, entry by entry.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it.
+    fun : callable or None
+        h; None where the objective returns its values.
+    lower, upper : ndarray
+        One entry per value, or a single one for all. Equal ones make an equality.
+    tol : float or None
+        The tolerance of equalities; None stands for the run's.
+    args : tuple
+        Further arguments of `fun`.
+    by_rows : bool
+        Whether `fun` takes a single point, however the objective is called.
+    """
+
+    name: str
+    fun: Callable[..., Any] | None
+    lower: Vector
+    upper: Vector
+    tol: float | None = None
+    args: tuple[Any, ...] = ()
+    by_rows: bool = False
+
+    @property
+    def matrix(self) -> Any:
+        """The matrix of a linear constraint; None for others."""
+        return self.fun.matrix if isinstance(self.fun, MatrixProduct) else None
+
+    def sides(self, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which of `count` values are equalities, have an upper and have a lower limit."""
+        lower, upper = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
+        equal = lower == upper
+        return equal, np.isfinite(upper) & ~equal, np.isfinite(lower) & ~equal
+
+    def violations(self, values: Vector) -> Vector:
+        """Return the entries that must be 0, then those that must not be positive.
+
+        `values` are h of one point, or of several along the first axis.
+        """
+        count = values.shape[-1]
+        for side in (self.lower, self.upper):
+            if side.size not in (1, count):
+                raise ValueError(
+                    f"{self.name} has {side.size} limits, but its function returned {count} values"
+                )
+        lower, upper = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
+        equal, above, below = self.sides(count)
+        parts = (
+            (values - lower)[..., equal],
+            (values - upper)[..., above],
+            (lower - values)[..., below],
+        )
+        return np.concatenate(parts, axis=-1)
+
+    def equalities(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the entries of `violations` must be 0, for so many values of h."""
+        equal, above, below = self.sides(count)
+        entries = int(equal.sum() + above.sum() + below.sum())
+        return np.arange(entries) < int(equal.sum())
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """All constraints of a run.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        As they were given.
+    returned : bool
+        Whether the first of them comes with the value of the objective.
+    """
+
+    parts: tuple[Part, ...]
+    returned: bool = False
+
+    @classmethod
+    def checked(cls, given: Any, returned: bool = False) -> Constraints | None:
+        """Return what was given in one form; None where there are no constraints.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If one of them is not understood.
+        """
+        parts: list[Part] = []
+        if returned:
+            parts.append(_limited("what the objective returns", None, -np.inf, 0.0))
+        if given is not None:
+            several = isinstance(given, Sequence) and not isinstance(given, str)
+            listed = list(given) if several else [given]
+            for index, one in enumerate(listed):
+                name = f"constraints[{index}]" if several else "constraints"
+                parts.append(_part(one, name))
+        return cls(tuple(parts), returned) if parts else None
+
+    def objective(self, fun: Any, vectorized: bool) -> ConstrainedObjective:
+        """Return the objective that measures values and constraints in one call."""
+        return ConstrainedObjective(fun, self.parts, self.returned, vectorized)
+
+    def split(self, table: Vector) -> tuple[Vector, Vector, list[int]]:
+        """Return values, violations and how many values each part has, of what was measured."""
+        head = len(self.parts)
+        counts = table[:, 1:head]
+        counts = counts[~np.isnan(counts).any(axis=1)]  # a failed point has none
+        if len(counts) and (counts != counts[0]).any():
+            raise ValueError("the constraints must return the same number of values at every point")
+        found = [int(count) for count in counts[0]] if len(counts) else []
+        return table[:, 0], table[:, head:], found
+
+    def equalities(self, entries: int, counts: list[int]) -> tuple[NDArray[np.bool_], Vector]:
+        """Return which entries must be 0, and the tolerance of each (NaN where none was given).
+
+        `entries` are all of them, `counts` the values of every part but the last.
+        """
+        masks = [part.equalities(n) for part, n in zip(self.parts, counts, strict=False)]
+        rest = entries - sum(mask.size for mask in masks)
+        last = self.parts[-1]
+        masks.append(last.equalities(_values_behind(last, rest)))
+        tols = [
+            np.full(mask.size, np.nan if part.tol is None else part.tol)
+            for part, mask in zip(self.parts, masks, strict=True)
+        ]
+        return np.concatenate(masks), np.concatenate(tols)
+
+
+def _values_behind(part: Part, entries: int) -> int:
+    """Return how many values of h make so many entries."""
+    if part.lower.size > 1 or part.upper.size > 1:
+        return max(part.lower.size, part.upper.size)
+    return entries // max(part.equalities(1).size, 1)
+
+
+@dataclass(frozen=True)
+class ConstrainedObjective:
+    """Measures the objective and the constraints in one call; unlike a closure it can be pickled.
+
+    Attributes
+    ----------
+    fun : callable
+        The objective.
+    parts : tuple of Part
+        The constraints.
+    returned : bool
+        Whether the objective returns the values of the first part with its own.
+    vectorized : bool
+        Whether it is called with several points, one per row.
+    """
+
+    fun: Callable[[Any], Any]
+    parts: tuple[Part, ...]
+    returned: bool
+    vectorized: bool
+
+    def __call__(self, x: Any) -> Any:
+        """Return the row of one point, or a list of rows."""
+        count = len(x) if self.vectorized else None
+        answer, first = self.fun(x), None
+        if self.returned:
+            answer, first = _pair(answer)
+        value = as_value(answer) if count is None else as_values(answer, count)
+        found = []
+        for part in self.parts:
+            given = first if part.fun is None else self._values(part, x)
+            if count is None:
+                found.append(as_vector(given, part.name))
+            else:
+                found.append(_as_table(given, count, part.name))
+        heads = [np.broadcast_to(float(h.shape[-1]), h.shape[:-1]) for h in found[:-1]]
+        violations = [part.violations(h) for part, h in zip(self.parts, found, strict=True)]
+        if count is None:
+            return Measured(np.concatenate(([value, *map(float, heads)], *violations)))
+        table = np.column_stack((value, *heads, *violations))
+        return [Measured(row) for row in table]
+
+    def _values(self, part: Part, x: Any) -> Any:
+        assert part.fun is not None
+        if self.vectorized and part.by_rows and part.matrix is None:
+            return np.array([as_vector(part.fun(row, *part.args), part.name) for row in x])
+        return part.fun(x, *part.args)
+
+
+def _pair(answer: Any) -> tuple[Any, Any]:
+    if not isinstance(answer, tuple | list) or len(answer) != 2:
+        raise TypeError(
+            "with returns_constraints=True the objective must return (value, constraints), but it "
+            f"returned {type(answer).__name__}"
+        )
+    return answer[0], answer[1]
+
+
+def _as_table(answer: Any, count: int, name: str) -> Vector:
+    """Return the values of a vectorized constraint, one row per point."""
+    table = np.asarray(answer)
+    if table.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must return real numbers, but returned an array of {table.dtype}")
+    if table.ndim == 1 and table.size == count:
+        table = table[:, None]
+    if table.ndim != 2 or len(table) != count:
+        raise ValueError(
+            f"{name} must return an array of shape ({count}, m), one row per point, but returned "
+            f"one of shape {table.shape}"
+        )
+    return table.astype(np.float64)
+
+
+def _part(given: Any, name: str) -> Part:
+    if isinstance(given, Equality):
+        return _limited(name, given.fun, 0.0, 0.0, tol=given.tol)
+    if isinstance(given, Mapping):
+        return _from_dict(given, name)
+    if hasattr(given, "A") and hasattr(given, "lb"):
+        matrix = given.A if hasattr(given.A, "tocsr") else np.atleast_2d(np.asarray(given.A, float))
+        product = MatrixProduct(matrix)
+        return _limited(name, product, given.lb, given.ub, by_rows=True)
+    if hasattr(given, "fun") and hasattr(given, "lb"):
+        return _limited(name, given.fun, given.lb, given.ub, by_rows=True)
+    if callable(given):
+        return _limited(name, given, -np.inf, 0.0)
+    raise TypeError(
+        f"{name} must be a function g with g(x) <= 0, mmes.Equality, or one of SciPy's constraints "
+        f"(NonlinearConstraint, LinearConstraint, a dict), not {given!r}"
+    )
+
+
+def _from_dict(given: Mapping[str, Any], name: str) -> Part:
+    kinds = {"ineq": (0.0, np.inf), "eq": (0.0, 0.0)}
+    if given.get("type") not in kinds or not callable(given.get("fun")):
+        raise ValueError(
+            f"{name} must have the entries 'type' ('ineq' or 'eq') and 'fun' (a function), "
+            f"not {dict(given)!r}"
+        )
+    args = given.get("args", ())
+    args = args if isinstance(args, tuple) else (args,)
+    return _limited(name, given["fun"], *kinds[given["type"]], args=args, by_rows=True)
+
+
+def _limited(name: str, fun: Any, lower: Any, upper: Any, **more: Any) -> Part:
+    lower, upper = (np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in (lower, upper))
+    if np.isnan(lower).any() or np.isnan(upper).any():
+        raise ValueError(f"the limits of {name} must not be NaN")
+    if (lower > upper).any():
+        raise ValueError(f"{name} contradicts itself: a lower limit is above the upper one")
+    return Part(name, fun, lower, upper, **more)

@@ -1,0 +1,296 @@
+"""The constraints of a run while it goes on: the Lagrangian, and the best feasible point."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.tensors import to_numpy
+from mmes.constraints.given import Constraints
+from mmes.constraints.lagrangian import Lagrangian
+from mmes.strategies.parts.record import checked_scalar
+
+Vector = NDArray[np.float64]
+
+# Values that differ by so many units of the last place of f are the same.
+_ULPS = 64
+# For so many generations, or as many as there are variables.
+_WINDOW = 200
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A point with its value, its constraints and its violation.
+
+    Attributes
+    ----------
+    x : handle
+        The point.
+    value : float
+        f.
+    constraints : ndarray
+        g.
+    violation : float
+        The largest violation; 0 where there is none.
+    feasible : bool
+        Whether no constraint is violated by more than its tolerance.
+    """
+
+    x: Any
+    value: float
+    constraints: Vector
+    violation: float
+    feasible: bool
+
+
+class Handling:
+    """Ranks candidates with the constraints, and remembers the best point.
+
+    Parameters
+    ----------
+    given : Constraints
+        The constraints.
+    tolerance : float
+        A constraint counts as fulfilled where it is violated by no more than this.
+    n : int
+        The number of variables.
+    """
+
+    def __init__(self, given: Constraints, tolerance: float, n: int):
+        self.given, self.tolerance, self.n = given, tolerance, n
+        self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
+        self.best: Measurement | None = None
+        self.settled = False
+        """Whether the search has ended at a feasible point."""
+        self._tolerances: Vector = np.empty(0)
+        self._newest: tuple[Vector, Vector] | None = None
+        self._standstill = 0  # generations whose values are the same but for rounding
+        self._level = math.nan  # those values
+
+    # What was measured
+
+    def table(self, measured: Vector) -> Vector:
+        """Return what an evaluator returned with one row per point, also where all failed."""
+        if measured.ndim == 2:
+            return measured
+        known = 0 if self.lagrangian is None else self.lagrangian.equality.size
+        width = len(self.given.parts) + known if known else 1
+        return np.full((measured.size, width), np.nan)
+
+    def take(self, points: Any, table: Vector, kernel: Any) -> Vector:
+        """Take in measured points and return the values by which they rank.
+
+        Raises
+        ------
+        ValueError
+            If the number of constraints has changed.
+        """
+        f, g = self._split(table)
+        if self.lagrangian is None:
+            return np.full(len(f), np.nan)
+        self._remember(points, f, g, kernel)
+        self._newest = f, g
+        return self.values_of(f, g)
+
+    def values(self, table: Vector) -> Vector:
+        """Return the values by which points rank, without remembering them."""
+        f, g = self._split(table)
+        return np.full(len(f), np.nan) if self.lagrangian is None else self.values_of(f, g)
+
+    def values_of(self, f: Vector, g: Vector) -> Vector:
+        """Return L; a value of -inf that violates constraints is a failure."""
+        assert self.lagrangian is not None
+        values = self.lagrangian.values(f, g)
+        return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
+
+    def adapt(self) -> Vector | None:
+        """Adapt the multipliers to the newest generation; return its values by the new ones."""
+        if self.lagrangian is None or self._newest is None:
+            return None
+        self._watch(*self._newest)
+        return self.lagrangian.update(*self._newest)
+
+    def _watch(self, f: Vector, g: Vector) -> None:
+        """Count the generations whose values differ by no more than the rounding of f.
+
+        The strategy's own rule knows the sizes of L alone, and L may be much smaller than f.
+        """
+        values = self.values_of(f, g)
+        finite = np.isfinite(values)
+        if not finite.any():
+            return
+        lowest, highest = float(values[finite].min()), float(values[finite].max())
+        same = _ULPS * math.ulp(float(np.abs(f[finite]).max()))
+        if abs(lowest - self._level) <= same and highest - lowest <= same:
+            self._standstill += 1
+        else:
+            self._standstill, self._level = 0, lowest
+
+    @property
+    def converged(self) -> bool:
+        """Whether values have been the same, but for rounding, for a window of generations."""
+        return self._standstill >= max(self.n, _WINDOW)
+
+    @property
+    def offset(self) -> float:
+        """What is subtracted from the values by which candidates rank."""
+        return 0.0 if self.lagrangian is None else self.lagrangian.offset
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether a constraint is violated, whatever its violation costs."""
+        return self.lagrangian is not None and self.lagrangian.hopeless(self._tolerances)
+
+    def end_at(self, table: Vector) -> None:
+        """Take note of what was measured at the mean, where the search ended."""
+        _, g = self._split(table)
+        self.settled = self.lagrangian is not None and bool(self._feasible(g).all())
+
+    def averaged(self, tables: Vector) -> tuple[float, float]:
+        """Return the violation of the averages of a point, and by how much it is significant.
+
+        Two standard errors are granted, besides the tolerance.
+        """
+        _, g = self._split(tables)
+        g = g[np.isfinite(g).all(axis=1)]
+        if self.lagrangian is None or not len(g):
+            return math.inf, math.inf
+        mean = np.add.reduce(g, axis=0) / len(g)
+        error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
+        size = self._sizes(mean)
+        excess = size - self._tolerances - 2.0 * error
+        return max(float(size.max()), 0.0), max(float(excess.max()), 0.0)
+
+    def begin_again(self) -> None:
+        """Let another start begin, with multipliers of its own."""
+        if self.lagrangian is not None:
+            self.lagrangian = Lagrangian(self.n, self.lagrangian.equality)
+        self.settled, self._newest = False, None
+        self._standstill, self._level = 0, math.nan
+
+    # What is known at the end
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a feasible point was found."""
+        return self.best is not None and self.best.feasible
+
+    @property
+    def best_value(self) -> float:
+        """The best value of a feasible point; inf where there is none."""
+        return self.best.value if self.best is not None and self.best.feasible else math.inf
+
+    @property
+    def multipliers(self) -> Vector:
+        """The multipliers, one per constraint."""
+        return np.empty(0) if self.lagrangian is None else self.lagrangian.multipliers.copy()
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which constraints hold the search back: equalities, and those with a multiplier > 0."""
+        if self.lagrangian is None:
+            return np.empty(0, dtype=bool)
+        return self.lagrangian.equality | (self.lagrangian.multipliers > 0)
+
+    # Inner works
+
+    def _split(self, table: Vector) -> tuple[Vector, Vector]:
+        if np.isnan(table[:, 0]).all() and table.shape[1] == 1:
+            width = 0 if self.lagrangian is None else self.lagrangian.equality.size
+            return table[:, 0], np.full((len(table), width), np.nan)
+        f, g, counts = self.given.split(table)
+        if self.lagrangian is None:
+            if not g.shape[1]:
+                raise ValueError("the constraints must return at least one value")
+            if len(self.given.parts) > 1 and not counts:  # all failed
+                return np.full(len(f), np.nan), g
+            equality, tolerances = self.given.equalities(g.shape[1], counts)
+            self.lagrangian = Lagrangian(self.n, equality)
+            self._tolerances = np.where(np.isnan(tolerances), self.tolerance, tolerances)
+        if g.shape[1] != self.lagrangian.equality.size:
+            raise ValueError(
+                "the constraints must return the same number of values at every point: "
+                f"{self.lagrangian.equality.size} before, {g.shape[1]} now"
+            )
+        return f, g
+
+    def _sizes(self, g: Vector) -> Vector:
+        assert self.lagrangian is not None
+        return np.where(self.lagrangian.equality, np.abs(g), g)
+
+    def _feasible(self, g: Vector) -> NDArray[np.bool_]:
+        return np.asarray((self._sizes(g) <= self._tolerances).all(axis=-1))
+
+    def _remember(self, points: Any, f: Vector, g: Vector, kernel: Any) -> None:
+        """Keep the best of these points, if it is better than the one that is kept.
+
+        Feasible points come first, then smaller violations. Of feasible ones f counts, and what the
+        multipliers say that a violation within the tolerance gains.
+        """
+        assert self.lagrangian is not None
+        good = np.flatnonzero(~np.isnan(f) & ~np.isnan(g).any(axis=1))
+        if not good.size:
+            return
+        kept = self.best
+        if kept is not None:
+            f, g = np.append(f[good], kept.value), np.vstack((g[good], kept.constraints))
+        else:
+            f, g = f[good], g[good]
+        size, feasible = np.maximum(self._sizes(g), 0.0), self._feasible(g)
+        violation = size.max(axis=1)
+        honest = f + np.add.reduce(np.abs(self.lagrangian.multipliers) * size, axis=1)
+        best = int(np.lexsort((honest, np.where(feasible, -1.0, violation)))[0])
+        if best < good.size:
+            x = kernel.copy(points[int(good[best])].reshape(-1))
+            value, found = float(f[best]), bool(feasible[best])
+            self.best = Measurement(x, value, g[best].copy(), float(violation[best]), found)
+
+    # State
+
+    def entries(self) -> dict[str, Any]:
+        """Return the numbers of the state."""
+        best = self.best
+        return {
+            "lagrangian": None if self.lagrangian is None else self.lagrangian.entries(),
+            "settled": self.settled,
+            "standstill": self._standstill,
+            "level": None if math.isnan(self._level) else self._level,
+            "best": None if best is None else {"value": best.value, "violation": best.violation},
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return its arrays."""
+        found = {} if self.lagrangian is None else self.lagrangian.arrays()
+        if self.lagrangian is not None:
+            found["tolerances"] = self._tolerances
+        if self.best is not None:
+            found |= {"best_x": to_numpy(self.best.x), "best_constraints": self.best.constraints}
+        return found
+
+    def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
+        """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
+        self.settled = entries["settled"] is True
+        self._standstill = checked_scalar("standstill", entries["standstill"], 0)
+        level = entries["level"]
+        self._level = math.nan if level is None else checked_scalar("level", level, 0.0)
+        if entries["lagrangian"] is None:
+            return
+        self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
+        self._tolerances = np.array(arrays["tolerances"], np.float64)
+        if self._tolerances.shape != self.lagrangian.equality.shape:
+            raise ValueError("the tolerances are not those of the constraints")
+        if entries["best"] is not None:
+            x = np.array(arrays["best_x"], np.float64)
+            if x.size != self.n or not np.isfinite(x).all():
+                raise ValueError("best_x must be a point: finite, with one entry per variable")
+            g = np.array(arrays["best_constraints"], np.float64)
+            if g.shape != self._tolerances.shape:
+                raise ValueError("best_constraints are not those of the constraints")
+            value = float(entries["best"]["value"])
+            violation = checked_scalar("violation", entries["best"]["violation"], 0.0)
+            feasible = bool(self._feasible(g))
+            self.best = Measurement(kernel.from_host(x), value, g, violation, feasible)

@@ -1,0 +1,204 @@
+"""The augmented Lagrangian: what the search sees instead of f, and how its coefficients adapt.
+
+With one multiplier l_i and one penalty factor w_i per constraint, candidates are ranked by
+
+    L(x) = f(x) + sum_i l_i g_i + w_i g_i^2 / 2,   g_i not below -l_i / w_i for an inequality,
+
+after Atamna, Auger and Hansen 2017 (FOGA; several constraints: Dufosse and Hansen 2020). After each
+generation, with g and h = L at its weighted mean (the mean of the parents by their weights), g' and
+h' of the generation before:
+
+    l_i <- l_i + w_i g_i / d,              not below 0 for an inequality
+    w_i <- w_i chi^(1/2)  where  w_i g_i^2 < k_1 |h - h'|  or  k_2 |g_i - g_i'| < |g_i'|
+           w_i / chi      otherwise
+
+N.B. where this differs from the papers, whose constants were found for few variables (k_1 = 3 / n,
+k_2 = 5, d = 5, chi = 2^(1/(5 n)); the mean is evaluated):
+
+- g and h are averages of evaluated candidates, so that nothing is evaluated besides them;
+- a strategy moves by about 1/T per generation, T = n / mu_eff, and the constants follow that:
+  k_1 = 1 / mu_eff, k_2 = 2.8 sqrt(T), chi = 2^(1/max(5, T)). For n = 10 they are about the same;
+- d = 5 + a / mu_eff, with a constraints active: the multipliers of many constraints swing with the
+  search, and with d = 5 a sphere under 100 of them never settles (n = 200);
+- w_i begins at iqr(f) / (n iqr(g_i)^2) in the first generation that violates the constraint, and
+  is 0 before; l_i begins at 0. So everything is invariant under f -> a f + b and g -> a g;
+- a constant is subtracted from L so that a change of the coefficients leaves the mean value of the
+  parents as it is: the rules that watch values see the search and not the multipliers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.strategies.parts.recombination import effective_size, log_weights
+from mmes.strategies.parts.record import checked_scalar
+
+Vector = NDArray[np.float64]
+
+_K2 = 2.8
+_DAMPING = 5.0
+# The odds of growing to shrinking at which a penalty factor stays.
+_ODDS = 0.5
+# A constraint that is still violated when its factor has grown by this is never fulfilled.
+_HOPELESS = 1e9
+
+
+@dataclass
+class Lagrangian:
+    """The augmented Lagrangian of a start.
+
+    Attributes
+    ----------
+    n : int
+        The number of variables.
+    equality : ndarray of bool
+        Which of the constraints are equalities.
+    multipliers, factors : ndarray
+        l and w, one entry per constraint.
+    offset : float
+        What is subtracted.
+    value : float
+        f at the mean of the newest generation; NaN before the first.
+    mean : ndarray
+        g there.
+    first : ndarray
+        The factors with which the constraints began.
+    """
+
+    n: int
+    equality: NDArray[np.bool_]
+    multipliers: Vector = field(default_factory=lambda: np.empty(0))
+    factors: Vector = field(default_factory=lambda: np.empty(0))
+    offset: float = 0.0
+    value: float = math.nan
+    mean: Vector = field(default_factory=lambda: np.empty(0))
+    first: Vector = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        count = self.equality.size
+        if not self.multipliers.size:
+            self.multipliers, self.factors = np.zeros(count), np.zeros(count)
+            self.mean, self.first = np.zeros(count), np.zeros(count)
+
+    def values(self, f: Vector, g: Vector) -> Vector:
+        """Return L of points, one per row; NaN for one whose value or constraint is NaN."""
+        return f + self._penalties(g) - self.offset
+
+    def _penalties(self, g: Vector) -> Vector:
+        on = self.factors > 0
+        # Below this an inequality costs and gains nothing more.
+        floor = np.zeros(on.size)
+        np.divide(-self.multipliers, self.factors, out=floor, where=on)
+        floor[self.equality] = -np.inf
+        # NaN stays NaN, also where the constraint has no weight yet.
+        held = np.where(on | np.isnan(g), np.maximum(g, floor), 0.0)
+        # Not as matrix products, whose sums depend on the processor.
+        terms = held * (self.multipliers + 0.5 * self.factors * held)
+        return np.add.reduce(terms, axis=-1)
+
+    def update(self, f: Vector, g: Vector) -> Vector | None:
+        """Adapt the coefficients to a generation that was ranked by `values`.
+
+        Returns
+        -------
+        ndarray or None
+            Its values by the new coefficients; None where too few are finite and nothing changed.
+        """
+        before = self.values(f, g)
+        weights = log_weights(max(f.size // 2, 1))
+        best = np.argsort(before, kind="stable")[: weights.size]
+        if not (np.isfinite(before[best]).all() and np.isfinite(g[best]).all()):
+            return None
+        typical = _sum(weights, before[best])
+        value, mean = _sum(weights, f[best]), _sum(weights, g[best])
+        self._begin(f, g)
+        if not math.isnan(self.value):
+            self._adapt(value, mean, effective_size(weights))
+        self.value, self.mean = value, mean
+        self.offset += _sum(weights, self.values(f[best], g[best])) - typical
+        return self.values(f, g)
+
+    def _begin(self, f: Vector, g: Vector) -> None:
+        """Give weight to constraints that are violated for the first time."""
+        finite = np.isfinite(f) & np.isfinite(g).all(axis=1)
+        f, g = f[finite], g[finite]
+        new = (self.factors == 0) & ((g > 0).any(axis=0) | self.equality)
+        if not new.any():
+            return
+        # A flat objective weighs nothing, and a constraint in steps has its size.
+        spread, spreads = _quartiles_apart(f) or 1.0, _quartiles_apart(g[:, new])
+        spreads = np.where(spreads > 0, spreads, np.abs(g[:, new]).max(axis=0))
+        with np.errstate(divide="ignore", over="ignore"):
+            factors = spread / (self.n * spreads**2)
+        self.factors[new] = np.where(np.isfinite(factors), factors, 0.0)
+        self.first[new] = self.factors[new]
+
+    def _adapt(self, value: float, mean: Vector, mu_eff: float) -> None:
+        lam, w, slow = self.multipliers, self.factors, max(self.n / mu_eff, 1.0)
+        change = abs(
+            value + float(self._penalties(mean)) - (self.value + float(self._penalties(self.mean)))
+        )
+        active = (w > 0) & (self.equality | (w * mean >= -lam))
+        damping = _DAMPING + int(active.sum()) / mu_eff
+        moved = lam + w * mean / damping
+        clamped = ~self.equality & (moved < 0)
+        small = w * mean * mean * mu_eff < change
+        still = _K2 * math.sqrt(slow) * np.abs(mean - self.mean) < np.abs(self.mean)
+        chi = 2.0 ** (1.0 / max(_DAMPING, slow))
+        factors = w * np.where(small | still, chi**_ODDS, 1.0 / chi)
+        self.multipliers = np.where(active, np.where(clamped, 0.0, moved), lam)
+        self.factors = np.where(active & ~clamped, factors, w)
+
+    def hopeless(self, tolerances: Vector) -> bool:
+        """Return whether a constraint stays violated although its factor grew out of all bounds."""
+        size = np.where(self.equality, np.abs(self.mean), self.mean)
+        return bool(((self.factors > _HOPELESS * self.first) & (size > tolerances)).any())
+
+    # State
+
+    def entries(self) -> dict[str, Any]:
+        """Return the numbers of the state."""
+        value = None if math.isnan(self.value) else self.value
+        return {"offset": self.offset, "value": value}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return its arrays."""
+        names = ("equality", "multipliers", "factors", "mean", "first")
+        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in names}
+
+    @classmethod
+    def restored(cls, n: int, entries: dict[str, Any], arrays: dict[str, Any]) -> Lagrangian:
+        """Return the one that `entries` and `arrays` were taken from; ValueError if they are none.
+
+        `n` is the number of variables.
+        """
+        names = cls(n, np.empty(0, dtype=bool)).arrays()
+        found = {name: np.array(arrays[name], np.float64) for name in names}
+        shape = found["equality"].shape
+        for name, array in found.items():
+            if array.shape != shape or array.ndim != 1 or not np.isfinite(array).all():
+                raise ValueError(f"{name} is no array of constraints")
+        value = entries["value"]
+        return cls(
+            n,
+            found.pop("equality") != 0,
+            offset=checked_scalar("offset", entries["offset"], 0.0),
+            value=math.nan if value is None else checked_scalar("value", value, 0.0),
+            **found,
+        )
+
+
+def _sum(weights: Vector, rows: Vector) -> Any:
+    """Return the weighted sum of rows, in the same order on every processor."""
+    return np.add.reduce((weights if rows.ndim == 1 else weights[:, None]) * rows, axis=0)
+
+
+def _quartiles_apart(values: Vector) -> Any:
+    ordered = np.sort(values, axis=0)
+    size = len(ordered)
+    return ordered[3 * size // 4] - ordered[size // 4]
