@@ -183,9 +183,9 @@ def table(runs: list[Run]) -> str:
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     most = max((r["seed"] for r in runs), default=0)
     return (
-        f"{text}\n\nMedian seconds of at most {most} run{'s' if most != 1 else ''}; lead: the best "
-        f"peer's time over ours. It is at least {GOAL:g} on {won} of {counted} rows. *With "
-        "gradients by finite differences, not ranked."
+        f"{text}\n\nMedian seconds of at most {most} run{'s' if most != 1 else ''}; "
+        f"lead: the best peer's time over ours. It is at least {GOAL:g} "
+        f"on {won} of {counted} rows. *With gradients by finite differences, not ranked."
     )
 
 

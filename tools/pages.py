@@ -45,6 +45,7 @@ ADVICE = {
     StopReason.CALLBACK: "Your callback returned something true.",
     StopReason.REQUESTED: "`run.request_stop()` was called.",
     StopReason.INTERRUPTED: "Ctrl-C or SIGTERM: `mmes.resume` goes on where a checkpoint was kept.",
+    StopReason.INFEASIBLE: "Look at the violations; start at a feasible point, or add `restarts=`.",
 }
 MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
 

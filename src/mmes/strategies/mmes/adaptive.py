@@ -60,8 +60,8 @@ def _option_table() -> tuple[Option, ...]:
         "step_size",
         str,
         "Rule for sigma: 'forces' combines the path of the selected steps and the paired test, at "
-        "the rate lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates two "
-        "more points per generation, for objectives that change between generations.",
+        "the rate lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates "
+        "two more points per generation, for objectives that change between generations.",
         default="forces",
         choices=("forces", "paired", "probes"),
     )
