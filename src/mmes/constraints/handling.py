@@ -20,6 +20,8 @@ Vector = NDArray[np.float64]
 _ULPS = 64
 # For so many generations, or as many as there are variables.
 _WINDOW = 200
+# Violations of this share of the tolerance need no larger factors.
+_NEGLIGIBLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,8 @@ class Handling:
     def begin_again(self) -> None:
         """Let another start begin, with multipliers of its own."""
         if self.lagrangian is not None:
-            self.lagrangian = Lagrangian(self.n, self.lagrangian.equality)
+            negligible = self.lagrangian.negligible
+            self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
         self.settled, self._newest = False, None
         self._standstill, self._level = 0, math.nan
 
@@ -209,8 +212,9 @@ class Handling:
             if len(self.given.parts) > 1 and not counts:  # all failed
                 return np.full(len(f), np.nan), g
             equality, tolerances = self.given.equalities(g.shape[1], counts)
-            self.lagrangian = Lagrangian(self.n, equality)
             self._tolerances = np.where(np.isnan(tolerances), self.tolerance, tolerances)
+            negligible = _NEGLIGIBLE * self._tolerances
+            self.lagrangian = Lagrangian(self.n, equality, negligible=negligible)
         if g.shape[1] != self.lagrangian.equality.size:
             raise ValueError(
                 "the constraints must return the same number of values at every point: "
@@ -283,6 +287,7 @@ class Handling:
         self._tolerances = np.array(arrays["tolerances"], np.float64)
         if self._tolerances.shape != self.lagrangian.equality.shape:
             raise ValueError("the tolerances are not those of the constraints")
+        self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances
         if entries["best"] is not None:
             x = np.array(arrays["best_x"], np.float64)
             if x.size != self.n or not np.isfinite(x).all():

@@ -68,6 +68,8 @@ class Lagrangian:
         g there.
     first : ndarray
         The factors with which the constraints began.
+    negligible : ndarray or float
+        A factor stays where g is no larger: it would grow for ever once the search stands still.
     """
 
     n: int
@@ -78,6 +80,7 @@ class Lagrangian:
     value: float = math.nan
     mean: Vector = field(default_factory=lambda: np.empty(0))
     first: Vector = field(default_factory=lambda: np.empty(0))
+    negligible: Vector | float = 0.0
 
     def __post_init__(self) -> None:
         count = self.equality.size
@@ -152,7 +155,7 @@ class Lagrangian:
         chi = 2.0 ** (1.0 / max(_DAMPING, slow))
         factors = w * np.where(small | still, chi**_ODDS, 1.0 / chi)
         self.multipliers = np.where(active, np.where(clamped, 0.0, moved), lam)
-        self.factors = np.where(active & ~clamped, factors, w)
+        self.factors = np.where(active & ~clamped & (np.abs(mean) > self.negligible), factors, w)
 
     def hopeless(self, tolerances: Vector) -> bool:
         """Return whether a constraint stays violated although its factor grew out of all bounds."""
