@@ -131,3 +131,33 @@ def test_a_lucky_start_is_no_stagnation() -> None:
     assert stagnated(best, [100.0] * 30)
     assert stagnated(best, [100.0 * (1 - 1e-5) ** g for g in range(30)])
     assert stagnated(best, [math.inf] * 30)
+
+
+@pytest.mark.parametrize(("hidden", "seed"), [(5, 1), (5, 2), (10, 1)])
+@pytest.mark.parametrize("strategy", ["adaptive", "mmes"])
+def test_equal_values_of_a_loss_that_counts_errors_are_no_success(
+    strategy: str, hidden: int, seed: int
+) -> None:
+    """Values stand on a step of the loss; sigma grows to its limit, or to the next step."""
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((40, 2))
+    labels = np.sign(points[:, 0] * points[:, 1])
+
+    def errors(w: np.ndarray) -> float:
+        into, bias, out = w[: 2 * hidden].reshape(2, -1), w[2 * hidden : 3 * hidden], w[-hidden:]
+        return float(np.mean(np.sign(np.tanh(points @ into + bias) @ out) != labels))
+
+    start = np.full(4 * hidden, 0.01)
+    r = mmes.minimize(errors, start, 0.5, strategy=strategy, max_evaluations=20_000, seed=seed)
+    assert r.reason is StopReason.STAGNATED
+    assert not r.success
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rounding_is_no_step(kind: type) -> None:
+    """Sigma is led to where values differ by rounding again and again: that is convergence."""
+    r = mmes.minimize(
+        lambda x: float(kind(1 + x @ x)), np.ones(N), 0.5, strategy="mmes", xtol=0, seed=1
+    )
+    assert r.reason is StopReason.CONVERGED_F
+    assert r.success

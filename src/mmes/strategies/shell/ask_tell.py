@@ -133,6 +133,7 @@ class AskTell(Optimizer):
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
         self.box, self._setup = begun.box, begun.setup
+        self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
         self.search = self.search_type(begun.setup, begun.plan.options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
@@ -273,7 +274,7 @@ class AskTell(Optimizer):
         return self.kernel.fetched(values)
 
     def _own_reasons(self) -> Iterator[StopReason]:
-        return self._rules.reasons(self.search, self.kernel, self.generation)
+        return self._rules.reasons(self.search, self.kernel, self.generation, self._widest)
 
     def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double population size and damping, and go on from where the search stands.
@@ -450,8 +451,7 @@ class AskTell(Optimizer):
             elif isinstance(search, MakesParents):
                 search.update_alone(ranking, compared, self.generation)
             if _ties_decide(ranked, ranking, failures):
-                widest = widest_sigma(self.box, self.sigma0)
-                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
+                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None

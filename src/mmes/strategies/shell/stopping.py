@@ -23,6 +23,8 @@ _EVERY = 16
 _FAILURE_RATE = 0.05
 # Where more candidates failed lately, the search was too blind to say that it converged.
 MOST_FAILURES = 0.3
+# Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
+_NEAR_WIDEST = 0.5
 
 
 class StopRules:
@@ -92,8 +94,13 @@ class StopRules:
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
 
-    def reasons(self, search: Search, kernel: Kernel, generation: int) -> Iterator[StopReason]:
-        """Give all reasons that hold now, the most telling first."""
+    def reasons(
+        self, search: Search, kernel: Kernel, generation: int, widest: float
+    ) -> Iterator[StopReason]:
+        """Give all reasons that hold now, the most telling first.
+
+        `widest` is the mutation strength beyond which a plateau does not lead.
+        """
         still, sigma = self._standstill, search.sigma
         # A look now and then is enough, and costs nothing then: per generation steps grow by less
         # than half, and float32 directions overflow only at 1e38.
@@ -105,7 +112,10 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            yield self._trusted(StopReason.CONVERGED_F)
+            # Where the ranking tells nothing sigma grows. Equal values of a search that converged
+            # differ again soon, by little; those of a plateau do not, or by much.
+            lost = still.on_steps or sigma > _NEAR_WIDEST * widest
+            yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
         if look and sigma * search.spread() < self._smallest_step * self._first_spread:
             collapsed = self.collapse is not None and self.collapse.collapsed
             yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
