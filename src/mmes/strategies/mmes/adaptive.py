@@ -60,9 +60,10 @@ def _option_table() -> tuple[Option, ...]:
         "step_size",
         str,
         "Rule for sigma: 'forces' combines the path of the selected steps and the paired test, at "
-        "the rate lambda / n; 'paired' is the paired test alone, as in MMES.",
+        "the rate lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates "
+        "two further points per generation, for objectives that change between generations.",
         default="forces",
-        choices=("forces", "paired"),
+        choices=("forces", "paired", "probes"),
     )
     return step_size, *(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
@@ -89,6 +90,7 @@ class AdaptiveSearch(MMESSearch):
             made,
             adaptive_mirroring=options["mirroring"] == "adaptive",
             two_forces=options["step_size"] == "forces",
+            two_probes=options["step_size"] == "probes",
         )
 
 

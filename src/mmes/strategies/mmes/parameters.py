@@ -150,6 +150,7 @@ class Parameters:
     c_d: float | None  # None: scales stay as given
     adaptive_mirroring: bool = False
     two_forces: bool = False  # the step size of `forces`, in place of the paired test alone
+    two_probes: bool = False  # the step size of `probes`
 
     @cached_property
     def population_size(self) -> int:

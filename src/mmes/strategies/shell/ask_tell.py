@@ -31,6 +31,7 @@ from mmes.strategies.shell.protocol import (
     GivesUp,
     HasArchive,
     MakesParents,
+    Probes,
     Search,
     UpdatesAhead,
     Vector,
@@ -47,6 +48,8 @@ from mmes.strategies.shell.stopping import StopRules
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
+# Further points of a search that probes.
+PROBES = 2
 
 
 class AskTell(Optimizer):
@@ -144,13 +147,15 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
+        probing = isinstance(self.search, Probes) and self.search.probing
+        watched = self.watches_collapse and not probing
         self._rules = StopRules(
             self.options,
             self.sigma0,
             window=max(begun.setup.degrees_of_freedom, 200),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
-            collapse=Collapse(self._n, self.sigma0) if self.watches_collapse else None,
+            collapse=Collapse(self._n, self.sigma0) if watched else None,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -177,7 +182,7 @@ class AskTell(Optimizer):
 
     @property
     def population_size(self) -> int:
-        """Candidates per generation, lambda, besides the start point in the first one."""
+        """Candidates per generation, lambda, besides the start point or probes."""
         return self.search.population_size
 
     @property
@@ -246,21 +251,25 @@ class AskTell(Optimizer):
 
     def _some(self, rows: NDArray[np.intp]) -> Handle:
         rows = rows - self._extra_rows()
-        first = self._first() if (rows < 0).any() else None
+        first = self._first() if (rows < 0).any() else ()
         return self._candidates.some(self.search, self.generation, rows, first)
 
     def _candidate(self, row: int) -> Handle:
         return self.kernel.copy(self.kernel.row(self._some(np.array([row])), 0))
 
     def _draw(self) -> None:
-        first = self._first() if self._extra_rows() else None
+        first = self._first() if self._extra_rows() else ()
         self._candidates.make_all(self.search, self.generation, first)
 
-    def _first(self) -> Handle:
-        """Return the start point as a candidate."""
+    def _first(self) -> tuple[Handle, ...]:
+        """Return the points before those that are drawn: the start point, or probes."""
+        if isinstance(self.search, Probes) and self.search.probes_ready:
+            box = self._setup.box
+            points = self.search.probes()
+            return tuple(as_candidate(self.kernel, point, self._n, box) for point in points)
         # Points that the search keeps apart from the box need no walls.
         walls = self._walls() if self._candidates.mapping is None else None
-        return as_candidate(self.kernel, self.search.mean, self._n, walls)
+        return (as_candidate(self.kernel, self.search.mean, self._n, walls),)
 
     def _fetched(self, values: Any, whole: bool) -> Any:
         """Return values of a device; the search begins its update while they are on their way."""
@@ -405,6 +414,8 @@ class AskTell(Optimizer):
         self._pending = None
 
     def _extra_rows(self) -> int:
+        if isinstance(self.search, Probes) and self.search.probes_ready:
+            return PROBES
         return int(self.generation == 0 and self.search.needs_start_value)
 
     def _complete(self, values: Vector) -> None:
@@ -430,8 +441,11 @@ class AskTell(Optimizer):
             self._best_value = lowest
             self._best_x = self._candidate(best)
         points = self._candidates.points
+        probes = ranked[:0]
         if extra:
-            if ranked.item(0) != math.inf:
+            if isinstance(search, Probes) and search.probes_ready:
+                probes = ranked[:extra]
+            elif ranked.item(0) != math.inf:
                 search.start(ranked.item(0))
             ranked = ranked[extra:]
             points = None if points is None else self.kernel.part(points, extra)
@@ -450,6 +464,8 @@ class AskTell(Optimizer):
                 search.update(points, ranking, compared, self.generation)
             elif isinstance(search, MakesParents):
                 search.update_alone(ranking, compared, self.generation)
+            if probes.size and isinstance(search, Probes):
+                search.take_probes(probes, ranked)
             if _ties_decide(ranked, ranking, failures):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
