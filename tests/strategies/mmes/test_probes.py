@@ -188,4 +188,5 @@ def test_on_a_device() -> None:
         host.tell(bowl(host.ask()))
         device.tell(bowl(device.ask().numpy()))
     assert device.sigma == pytest.approx(host.sigma, rel=1e-6)
-    np.testing.assert_allclose(np.asarray(device.mean), host.mean, rtol=1e-6)
+    # Directions are float32, and sums are taken in another order.
+    np.testing.assert_allclose(np.asarray(device.mean), host.mean, atol=1e-5)
