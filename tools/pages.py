@@ -1,9 +1,8 @@
 """Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
 
-Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`; matplotlib, a minute or two
-each);
-`reasons` writes the table of docs/ends.md. With --check nothing is written: the exit status tells
-whether the table is up to date.
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`; matplotlib, a minute or
+two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
+status tells whether the table is up to date.
 """
 
 from __future__ import annotations
