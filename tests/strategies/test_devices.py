@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mmes
 from mmes.base.tensors import to_numpy
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.spaces.manifolds import Sphere
@@ -21,11 +22,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 torch.set_num_threads(1)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ABLE = [name for name, strategy in STRATEGIES.items() if not strategy.search_type.on_host]
-# Those that compare kernels of the host with each other.
+# Without those that compare kernels of the host with each other, and integers, which stay there.
 CHECKS = [
     check
     for check in suite.STRATEGY_CHECKS
-    if check not in (suite.check_kernels_agree, suite.check_threads)
+    if check not in (suite.check_kernels_agree, suite.check_threads, suite.check_integers)
 ]
 # Hundreds or thousands of generations, in small torch operations.
 LONG = (
@@ -195,6 +196,8 @@ def test_what_cannot_live_on_a_device_is_refused() -> None:
         ValueError, match="'cma-es' works on numpy arrays and cannot live on a device"
     ):
         get_strategy("cma")(np.ones(4), 1.0, device=DEVICE)
+    with pytest.raises(ValueError, match="integers cannot be combined with device="):
+        get_strategy("mmes")(np.ones(4), 1.0, device=DEVICE, integers=True)
     with pytest.raises(ValueError, match="cannot be combined with a manifold"):
         get_strategy("mmes")(np.ones(4) / 2, 1.0, device=DEVICE, manifold=Sphere(4))
     with pytest.raises(ValueError, match="kernel='reference' works in the host's memory"):
@@ -215,8 +218,9 @@ def test_the_archive_gives_way_to_the_memory_of_the_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     n = 10_000
-    # 31 candidates in float32 and 5 vectors in float64, and 20 directions.
-    room = n * (4 * 31 + 8 * 5 + 4 * 20)
+    # Twice 31 candidates in float32, as a plain loop holds them, 5 vectors in float64 and 20
+    # directions.
+    room = n * (2 * 4 * 31 + 8 * 5 + 4 * 20)
     monkeypatch.setattr(
         "mmes.kernels.gpu.torch.TorchKernel.available_bytes", lambda kernel: int(room / 0.8) + 1
     )
@@ -310,3 +314,30 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
     assert all(isinstance(r, int) for r in direct.kernel.launch.recorded.values())
     assert torch.equal(usual.mean, direct.mean)
     assert usual.sigma == direct.sigma
+
+
+def test_out_of_memory_in_ask_is_a_sentence_and_leaves_the_state(monkeypatch) -> None:
+    """A loop on a GPU ended in torch's own error before."""
+    es = mmes.MMES(np.ones(30), 0.5, device="cpu", seed=1)
+    es.tell((es.ask() ** 2).sum(1))
+    before = es.state()
+    full = type("Full", (), {"new_empty": staticmethod(_out_of_memory)})()
+    monkeypatch.setattr(es.kernel, "_typical", full)
+    with pytest.raises(MemoryError, match=r"candidates of 30 variables do not fit on cpu: .*ask"):
+        es.ask()
+    monkeypatch.undo()
+    after = es.state()
+    assert after["search"] == before["search"]
+    other = mmes.MMES.from_state(before, device="cpu")
+    np.testing.assert_array_equal(to_numpy(es.ask()), to_numpy(other.ask()))
+
+
+def _out_of_memory(shape):
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_a_plain_loop_on_a_device_is_planned_for() -> None:
+    """It holds the last generation while it asks for the next."""
+    here = mmes.MMES(np.ones(1000), 0.5, seed=1)
+    there = mmes.MMES(np.ones(1000), 0.5, device="cpu", seed=1)
+    assert there.planned_bytes - here.planned_bytes == 8 * 1000 * there.population_size

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmes.base.options import suggestion
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def is_location(name: str) -> bool:
@@ -106,6 +109,8 @@ def _put_into_path(folder: str) -> None:
         sys.path.insert(0, folder)
 
 
-def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
+def entry_points(group: str) -> dict[str, EntryPoint]:
     """Return what installed packages have registered in a group, by name; nothing is imported."""
+    from importlib import metadata  # here: few runs need it, and it takes a tenth of `import mmes`
+
     return {entry.name: entry for entry in metadata.entry_points(group=group)}

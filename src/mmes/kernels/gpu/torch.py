@@ -90,7 +90,15 @@ class TorchKernel:
 
     def population(self, rows: int, n: int) -> torch.Tensor:
         """See `Kernel.population`; torch keeps the memory of those that nobody holds any more."""
-        return self._typical.new_empty((rows, n))
+        try:
+            return self._typical.new_empty((rows, n))
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(
+                f"{memory.in_words(self.entry_bytes * rows * n)} for {rows} candidates of {n} "
+                f"variables do not fit on {self.device}: let go of earlier candidates before the "
+                "next ask, or give rows_at_once, a smaller archive_size or population_size. The "
+                "state is unchanged"
+            ) from error
 
     def from_host(self, array: NDArray[Any]) -> torch.Tensor:
         """See `Kernel.from_host`."""

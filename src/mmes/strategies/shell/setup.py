@@ -135,6 +135,9 @@ def planned_search(
         images = kernel.entry_bytes * n * size
     elif manifold is not None:
         images = planned_bytes(size, n)
+    if kernel.device is not None:
+        # A plain loop holds the last generation, X = es.ask(), while it asks for the next.
+        images += kernel.entry_bytes * n * size
     given = own.get("rows_at_once", "all")
     own_treatment = kind is not None and kind.code is BoxCode.OWN and not kind.maps_points
     whole = options["bounds_handling"] if own_treatment else manifold
