@@ -64,15 +64,16 @@ def draw(results: dict[str, mmes.Result], path: Path) -> None:
         )
         median = published[name, DIMENSION, "MMES"].median
         axes.plot([median], [TARGET], marker="D", color=line.get_color(), markersize=7,
-                  linestyle="none", label=f"{name}, the paper's median")  # fmt: skip
+                  linestyle="none", label=f"{name}, paper")  # fmt: skip
     axes.axhline(TARGET, color="0.7", linewidth=0.8, zorder=0)
     axes.set(
         xlabel="evaluations",
         ylabel="best value",
-        title=f"AdaptiveMMES on problems of {DIMENSION} variables, to {TARGET:g}; the paper: MMES",
+        title=f"{DIMENSION} variables: AdaptiveMMES (lines), the paper's "
+        "medians of MMES (diamonds)",
     )
     axes.grid(color="0.93")
-    axes.legend(frameon=False, ncols=2, fontsize=9)
+    axes.legend(frameon=False, ncols=3, fontsize=9)
     figure.savefig(path, dpi=130)
 
 

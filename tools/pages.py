@@ -1,8 +1,8 @@
 """Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
 
-Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`; matplotlib, a minute or two each);
-`reasons` writes the table of docs/ends.md. With --check nothing is written: the exit status tells
-whether the table is up to date.
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`; matplotlib, a minute or
+two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
+status tells whether the table is up to date.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ ADVICE = {
     StopReason.CALLBACK: "Your callback returned something true.",
     StopReason.REQUESTED: "`run.request_stop()` was called.",
     StopReason.INTERRUPTED: "Ctrl-C or SIGTERM: `mmes.resume` goes on where a checkpoint was kept.",
+    StopReason.INFEASIBLE: "Look at the violations; start at a feasible point, or add `restarts=`.",
 }
 MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
 
@@ -196,8 +197,45 @@ def noise() -> None:
     save(made, "noise")
 
 
+def step_size() -> None:
+    """Draw sigma over the evaluations: smooth, at kinks, and with minibatches; n = 150."""
+    made, axes = figure(10.0, 3)
+    n = 150
+    plain = (
+        ("Sphere", lambda points: (points**2).sum(1), 1e-8),
+        ("sum of abs(x - 1)", lambda points: np.abs(points - 1).sum(1), 1e-8),
+    )
+    for axis, (title, f, target) in zip(axes, plain, strict=False):
+        r = mmes.minimize(
+            f, np.full(n, 3.0), 1.0, vectorized=True, seed=1, target=target, max_evaluations=4e5
+        )
+        print(title, r.nfev, r.fun, r.reason.name)
+        axis.semilogy(
+            r.history["evaluations"], r.history["sigma"], color=COLORS[0], label="the default"
+        )
+        axis.set(title=title, xlabel="evaluations")
+    for color, rule in zip(COLORS, ("forces", "probes"), strict=False):
+        rng, trace = np.random.default_rng(1), ([], [])
+        matrix = rng.standard_normal((5000, n))
+        right = matrix @ rng.standard_normal(n) + rng.standard_normal(5000)
+        es = mmes.AdaptiveMMES(np.zeros(n), 0.3, seed=1, step_size=rule)
+        while es.evaluations < 40_000 and es.sigma > 1e-9:
+            rows = rng.integers(5000, size=64)
+            es.tell(((es.ask() @ matrix[rows].T - right[rows]) ** 2).mean(1))
+            trace[0].append(es.evaluations)
+            trace[1].append(es.sigma)
+        loss = float(((matrix @ es.mean - right) ** 2).mean())
+        print("minibatches", rule, es.evaluations, es.sigma, loss)
+        label = "the default" if rule == "forces" else 'step_size="probes"'
+        axes[2].semilogy(*trace, color=color, label=f"{label}\nloss {loss:.3g}")
+    axes[2].set(title="64 of 5000 equations", xlabel="evaluations", ylim=(1e-9, 3))
+    axes[0].set_ylabel("sigma")
+    axes[2].legend(frameon=False, loc="lower right")
+    save(made, "step_size")
+
+
 MAKERS: dict[str, Callable[[], None]] = {
-    maker.__name__: maker for maker in (reasons, sigma0, bounds, noise)
+    maker.__name__: maker for maker in (reasons, sigma0, bounds, noise, step_size)
 }
 
 

@@ -1,4 +1,4 @@
-"""The two calls that do it all: `minimize` a function, and `resume` a run from its checkpoint."""
+"""The two main calls: `minimize` a function, and `resume` a run from its checkpoint."""
 
 from __future__ import annotations
 
@@ -45,28 +45,29 @@ def minimize(
     Parameters
     ----------
     fun : callable
-        The objective: one point in, one real number out; or, with ``vectorized=True``, a (k, n)
-        array in, k numbers out. The arrays are read-only. NaN marks a failed evaluation: it ranks
-        last. `mmes.Factory` is one that is made in each process. None where `workers` is an
-        evaluator of your own.
+        The objective. It takes one point and returns one real number; with ``vectorized=True`` it
+        takes a (k, n) array and returns k numbers. The arrays are read-only. A value of NaN marks a
+        failed evaluation, which ranks last. Use `mmes.Factory` for an objective that must be
+        created in each worker process. None if `workers` is your own evaluator.
     x0 : array_like, optional
-        Start point. It is evaluated first, so that no result is worse, unless f is noisy
-        (`evaluate_x0`). May be left out where `bounds` are finite: the start is then uniform in the
-        box.
+        Start point. It is evaluated first, so that the result is never worse unless the objective
+        is noisy (see `evaluate_x0`). Optional if all `bounds` are finite: the start point is then
+        drawn uniformly from the box.
     sigma0 : float, optional
-        Start mutation strength: about a third of the distance, along a typical variable, within
-        which the optimum is expected. May be left out where `bounds` are finite: 0.3 of the width
-        of the box.
+        Initial mutation strength (step size): about a third of the distance, along a typical
+        variable, within which the optimum is expected. Optional if all `bounds` are finite: the
+        default is then 0.3 of the width of the box.
     bounds : tuple, list or None
-        (lower, upper), each a number or one entry per variable; one pair (low, high) per variable;
-        or an object with `lb` and `ub` such as SciPy's Bounds. Two pairs for two variables are
-        pairs, unless only the other reading gives a box. The objective is never evaluated outside.
+        (lower, upper), each a number or one entry per variable; or one pair (low, high) per
+        variable; or an object with `lb` and `ub` such as SciPy's Bounds. With two variables, two
+        pairs are read as one pair per variable, unless that is not a valid box. The objective is
+        never evaluated outside the bounds.
     scale : array_like, optional
-        Typical size of each variable, where they have different units.
+        Typical size of each variable, for variables with different units.
     manifold : Manifold, optional
-        The space to search, one of `mmes.spaces.manifolds`. Points have its shape: x0, what the
-        objective is given (k of them stacked with ``vectorized=True``), and the result. x0 may be
-        left out: the start is then random.
+        The search space, one of `mmes.spaces.manifolds`. All points have its shape: x0, the
+        argument of the objective (k of them stacked with ``vectorized=True``) and the result. x0 is
+        optional: the default is a random point of the manifold.
     constraints : callable, constraint, or a list of them, optional
         A function g, feasible where g(x) <= 0 in all entries (with ``vectorized=True``: (k, n) in,
         (k, m) out); `mmes.Equality(h)` for h(x) = 0; SciPy's NonlinearConstraint, LinearConstraint
@@ -76,55 +77,55 @@ def minimize(
         Which variables are integers: their indices, a mask, or True for all. The objective and the
         constraints see rounded values, and `Result.x` holds them.
     strategy : str or class
-        The strategy that searches; see `mmes.strategies`. ``"auto"`` takes active CMA-ES for up
-        to 100 variables and AdaptiveMMES for more, and says so in `Result.strategy`; ``"mmes"`` is
-        the paper's algorithm.
+        The search strategy; see `mmes.strategies`. ``"auto"`` is active CMA-ES for up to 100
+        variables and AdaptiveMMES for more; `Result.strategy` tells which was used. ``"mmes"`` is
+        the algorithm of the paper.
     callback : callable, or a list of them, optional
         Called after every generation with a `Progress`, and once more at the end of the run with
-        ``progress.final`` True. Returning something true, or raising StopIteration, ends the run.
-        One with a method `close` is closed when the run ends, whatever ended it.
+        ``progress.final`` True. The run stops if a callback returns a true value or raises
+        StopIteration. If a callback has a method `close`, it is called when the run ends, for
+        whatever reason.
     progress : bool
-        Whether to show the progress on stderr: a live line on a terminal where `rich` is
-        installed, else a line every few seconds.
+        Whether to show the progress on stderr: a live line if stderr is a terminal and `rich` is
+        installed, otherwise a line every few seconds.
     args : tuple
-        Further arguments of the objective: it is called as ``fun(x, *args)``.
+        Extra arguments of the objective, which is called as ``fun(x, *args)``.
     catch : tuple of exception types
-        Exceptions of the objective that make a failed candidate instead of ending the run.
+        Exceptions of the objective that count as a failed evaluation instead of ending the run.
     workers : int, executor, callable or evaluator, optional
-        Who evaluates: None this process; a number so many worker processes, -1 one per core, which
-        are replaced when they die; an executor in the manner of `concurrent.futures` (also a Dask
-        client), or a function that makes one; or an evaluator of your own, an object with the
-        methods `evaluate` and `close` (see `mmes.evaluate.protocol.Evaluator`). The result is the
-        same to the bit.
+        Where the objective is evaluated. None: in this process. A number: in that many worker
+        processes (-1: one per core), which are replaced if they die. An executor with the interface
+        of `concurrent.futures` (also a Dask client), or a function that creates one. Or your own
+        evaluator, an object with the methods `evaluate` and `close` (see
+        `mmes.evaluate.protocol.Evaluator`). The result is the same to the bit in all cases.
     checkpoint : str or path, optional
         File to which the state is written every `checkpoint_seconds`, at the end, and when an
-        error, Ctrl-C or SIGTERM ends the run; `mmes.resume` goes on from it. An existing one is
-        never overwritten by a new run.
+        error, Ctrl-C or SIGTERM ends the run. `mmes.resume` continues from it. A new run never
+        overwrites an existing file.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
         `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation:
         `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
         `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
-        `checkpoint_strict`, `resume`. And all options of the strategy (see
-        ``mmes.AdaptiveMMES.option_table()``), among them `seed`. `mmes.options` shows what each
-        does.
+        `checkpoint_strict`, `resume`. And all options of the strategy, among them `seed`.
+        ``mmes.options()`` describes each of them.
 
     Returns
     -------
     Result
-        The best point observed and how it was found.
+        The best point found, its value, and how the run ended.
 
     Raises
     ------
     EvaluationError
-        If the objective raised (from the original exception), or a worker was lost too often.
+        If the objective raised an exception (which is chained), or a worker was lost too often.
     TypeError, ValueError
-        If the objective returned what is no value, or an argument is wrong.
+        If the objective returned something that is not a real number, or an argument is invalid.
     KeyboardInterrupt, Terminated
-        On Ctrl-C and SIGTERM. Where the objective or a signal ended the run, the attribute `result`
-        of the error holds what was found until then.
+        On Ctrl-C and SIGTERM. If the objective or a signal ended the run, the attribute `result` of
+        the exception holds the result so far.
     CheckpointExists
-        If there is a file at `checkpoint` already.
+        If the file `checkpoint` already exists.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def minimize(
 
 
 def options(strategy: str | type[Optimizer] = "auto") -> OptionTable:
-    """Return all options of `minimize` with a strategy; what it shows is a table.
+    """Return all options of `minimize` for a strategy; printed, they are a table.
 
     Parameters
     ----------
@@ -188,14 +189,14 @@ def resume(
     checkpoint: str | os.PathLike[str] | None = None,
     **limits: Any,
 ) -> Result:
-    """Go on with a run from its checkpoint, to the bit as if it had never stopped.
+    """Continue a run from its checkpoint, to the bit as if it had never been interrupted.
 
     Parameters
     ----------
     path : str or path
-        The checkpoint. If it is damaged, the one before it is taken, with a warning.
+        The checkpoint. If it is damaged, the previous one is used, with a warning.
     fun : callable
-        The objective: a checkpoint holds no code.
+        The objective; a checkpoint contains no code.
     strategy : class, optional
         The strategy, if it is not one of the library's own.
     callback, progress, args, catch, workers
@@ -203,21 +204,21 @@ def resume(
     constraints : callable, constraint, or a list of them, optional
         Those of the run, which are code too; needed where it had any.
     checkpoint : str or path, optional
-        Where to write from now on; by default `path`.
+        Where to write further checkpoints; by default to `path`.
     **limits
-        Limits and evaluation options of `minimize` that are to change, for example a larger
-        `max_evaluations`; those not given stay. A `time_limit` counts anew. `kernel` and `threads`
-        may change too.
+        New values of limits and evaluation options of `minimize`, for example a larger
+        `max_evaluations`; the others stay unchanged. A `time_limit` starts again. `kernel` and
+        `threads` may change too.
 
     Returns
     -------
     Result
-        As of `minimize`. Resuming a run that had ended gives its result again.
+        As for `minimize`. Resuming a run that had finished returns its result again.
 
     Raises
     ------
     FileNotFoundError, CheckpointCorrupt, CheckpointTooNew
-        If there is no checkpoint that can be used.
+        If there is no usable checkpoint.
     """
     return _shared(
         workers,

@@ -326,7 +326,7 @@ def test_row09_a_signal_saves_and_says_how_to_go_on(command, folder, number, sta
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == status, err
-    assert "mmes: to go on: mmes resume run.mmes model.py:slow" in err
+    assert "mmes: to continue: mmes resume run.mmes model.py:slow" in err
     assert "Traceback" not in err
     assert "The run was interrupted." in out
     assert not psutil.wait_procs(children, timeout=10)[1]
@@ -425,7 +425,7 @@ def test_help_of_resume_promises_no_default_of_a_new_run(capsys):
     with pytest.raises(SystemExit):
         main(["resume", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "(default: as it was)" in text
+    assert "(default: unchanged)" in text
     assert "unlimited)" not in text
     assert "--resume" not in text
     for flag in ("--threads", "--kernel", "--device"):

@@ -8,7 +8,10 @@ import pytest
 
 import mmes.lab.experiments.reproduce as carrying_out
 from mmes.cli import main
+from mmes.lab.experiments.results.section_runs import take_over_section
 from mmes.lab.experiments.results.store import Store
+from mmes.lab.experiments.sections import SECTIONS, Extent
+from pretended import make_outcome
 
 PLAN = """
 name = "trial"
@@ -79,7 +82,7 @@ def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2"]) == 0
     text = capsys.readouterr().out
-    assert "4 runs made" in text
+    assert "4 runs finished" in text
     assert "Expected running time" in text
     assert (out / "report.html").is_file()
     assert (out / "tables" / "evaluations.tex").is_file()
@@ -87,11 +90,11 @@ def test_bench_from_plan_to_report(plan, tmp_path, capsys, monkeypatch):
     assert len(Store(out / "runs").rows()) == 4
     monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
     assert main(["bench", str(plan), "--out", str(out), "--workers", "1", "--no-report"]) == 0
-    assert "0 runs made, 4 were there" in capsys.readouterr().out
+    assert "0 runs finished, 4 already stored" in capsys.readouterr().out
     # An edited function is another function.
     (tmp_path / "mine.py").write_text("def cost(x):\n    return float((x * x).sum())\n")
     assert main(["bench", str(plan), "--out", str(out), "--workers", "2", "--no-report"]) == 0
-    assert "4 runs made;" in capsys.readouterr().out
+    assert "4 runs finished;" in capsys.readouterr().out
 
 
 def test_parts_of_several_machines_make_one_whole(tmp_path, monkeypatch):
@@ -224,3 +227,58 @@ def test_listing_makes_no_run(tmp_path, capsys, monkeypatch):
     assert main(["reproduce", "--list"]) == 0
     assert "basic" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A folder with two of the three first runs of MMES on Cigar, n = 1000."""
+    store = Store(tmp_path / "begun" / "runs")
+    for run in SECTIONS["basic"].runs(Extent.FULL):
+        if run.cell == ("Cigar", 1000, "MMES") and run.seed in (1, 3):
+            store.write(run, make_outcome(run.seed, evaluations=197_000 + run.seed))
+    return tmp_path / "begun"
+
+
+MMES_ON_TWO = ["--strategy", "MMES", "--problem", "Cigar", "--problem", "Discus", "--seeds", "3"]
+
+
+def test_listing_names_the_runs_that_are_missing(begun, capsys):
+    given = ["reproduce", "basic", "--full", "--list", "--out", str(begun), *MMES_ON_TWO]
+    assert main(given) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert "1600 runs, full" in first
+    assert rest == [
+        f"  2 of 6 runs are in {begun}; missing, with the number made:",
+        "  Discus, n = 1000: MMES 0 of 3",
+        "  Cigar, n = 1000: MMES 2 of 3",
+    ]
+
+
+def test_the_single_runs_of_a_section_are_taken_over(begun, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(carrying_out, "write_figure", lambda chart, folder: [])
+    quick = ["--time-limit", "1e-9", "--no-report", "--strategy", "MMES", "--problem", "Cigar"]
+    assert main(["reproduce", "basic", "--full", "--out", str(begun), *quick]) == 0
+    listed = begun / "basic" / "runs.csv"
+    assert len(listed.read_text().splitlines()) == 1 + 2
+    other = tmp_path / "other"
+    given = ["reproduce", "basic", "--full", "--out", str(other), *quick]
+    assert main([*given, "--take-over", str(listed)]) == 0
+    assert "2 runs taken over" in capsys.readouterr().out
+    for name in ("runs.csv", "basic-1000.csv"):
+        assert (other / "basic" / name).read_text() == (begun / "basic" / name).read_text()
+    assert main([*given, "--take-over", str(listed), "--list"]) == 0
+    assert "0 runs taken over" in capsys.readouterr().out
+
+
+def test_what_is_no_list_of_the_section_is_not_taken_over(begun, tmp_path, capsys):
+    runs = SECTIONS["basic"].runs(Extent.FULL)
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    given = ["reproduce", "basic", "--full", "--list", "--out", str(begun), "--take-over"]
+    assert main([*given, str(tmp_path / "x.csv")]) == 2
+    assert "has no column 'problem'" in capsys.readouterr().err
+    (tmp_path / "y.csv").write_text(
+        "problem,n,strategy,seed,reached,evaluations,generations,restarts,best,status,cpu_seconds,"
+        "started,mmes,key\nCigar,1000,MMES,1,1,9,1,0,1e-9,TARGET,1,,0,k\n"
+    )
+    with pytest.raises(ValueError, match="line 2: no planned run has the key 'k'"):
+        take_over_section(tmp_path / "y.csv", runs, Store(begun / "runs"))

@@ -71,7 +71,7 @@ def test_the_strategy_is_part_of_the_command_to_go_on(command, mine):
     given = ("resume", "run.mmes", "model.py:divides", "--strategy", "searcher.py:Mine", "--quiet")
     status, _, err = command(*given, "--max-evaluations", 300)
     assert status == 3
-    assert "to go on: mmes resume run.mmes model.py:divides --strategy searcher.py:Mine\n" in err
+    assert "to continue: mmes resume run.mmes model.py:divides --strategy searcher.py:Mine\n" in err
 
 
 def test_a_strategy_without_a_note_is_asked_for(command, mine):
@@ -146,5 +146,5 @@ def test_what_is_no_value_does_not_cost_what_was_found(command, folder, function
     status, _, err = command(*words, "--out", "o")
     assert status == 3
     assert re.search(rf"returned None \(a NoneType\) \({place}\)\n", err), err
-    assert "to go on: mmes resume run.mmes" in err
+    assert "to continue: mmes resume run.mmes" in err
     assert 90 <= json.loads((folder / "o" / "result.json").read_text())["nfev"] <= 101

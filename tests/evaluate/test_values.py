@@ -103,11 +103,11 @@ def test_batches_are_taken(answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "named"),
     [
-        ([1.0, 2.0], ValueError, "3 values of the objective are expected, but 2 came"),
+        ([1.0, 2.0], ValueError, "the objective must return 3 values, one per row, but returned 2"),
         ([1.0, 2.0, 10**400], ValueError, "an integer that no float can hold"),
         (np.zeros(4), ValueError, r"shape \(4,\)"),
         (np.zeros((3, 2)), ValueError, r"shape \(3, 2\)"),
-        (1.0, ValueError, "one per row: an array of shape .* but a single number came"),
+        (1.0, ValueError, "array of shape .3,., one per row, but returned a single number"),
         (None, TypeError, "None"),
         ([1.0, None, 2.0], TypeError, "None"),
         ([1.0, "2", 2.0], TypeError, "'2'"),
@@ -152,7 +152,7 @@ def test_what_cannot_be_shown_is_refused_all_the_same() -> None:
 
 
 def test_one_value_is_singular() -> None:
-    with pytest.raises(ValueError, match="1 value of the objective is expected"):
+    with pytest.raises(ValueError, match="must return 1 value in an array of shape"):
         as_values(3.0, 1)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
-from mmes.strategies.parts.recombination import evenly, rank
+from mmes.strategies.parts.recombination import evenly, rank, sidelined
 from mmes.strategies.registry import STRATEGIES
 from mmes.strategies.shell.standstill import ValueHistory
 
@@ -87,6 +87,16 @@ def test_row36_values_are_compared_at_the_same_share_of_those_that_did_not_fail(
     assert evenly(whole, rank(whole), 0).tolist() == whole.tolist()
     alone = np.array([np.inf, 4.0, np.inf])
     assert evenly(alone, rank(alone), 2).tolist() == [4.0] * 3
+
+
+def test_row36_what_failed_is_neither_a_parent_nor_pushes_the_mean_away():
+    ranking = np.array([3, 1, 2, 0, 5, 4, 7, 6])  # the last two failed
+    order, values = sidelined(ranking, np.arange(8.0), 2)
+    assert order.tolist() == [3, 1, 2, 0, 7, 6, 5, 4]
+    assert values[order].tolist() == np.arange(8.0)[ranking].tolist()
+    # With fewer values than parents, those that failed come next.
+    order, _ = sidelined(ranking, np.arange(8.0), 6)
+    assert order.tolist() == ranking.tolist()
 
 
 @pytest.mark.parametrize("strategy", ["mmes", "sda-es", "rm-es"])

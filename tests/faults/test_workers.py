@@ -497,7 +497,7 @@ def test_row34_a_stuck_worker_ends_with_the_killed_process(script, tmp_path, how
 
 
 def test_row17_where_nothing_can_be_killed_the_option_is_refused():
-    with pytest.raises(ValueError, match="this process cannot be interrupted; workers=1 takes"):
+    with pytest.raises(ValueError, match="this process cannot be interrupted; workers=1 uses"):
         plain(evaluation_timeout=1)
     with make_executor() as executor, pytest.raises(ValueError, match="cannot be killed"):
         plain(evaluation_timeout=1, workers=executor)

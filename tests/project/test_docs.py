@@ -31,8 +31,9 @@ def test_the_table_of_reasons_is_up_to_date_and_complete() -> None:
     assert [reason.name for reason in StopReason if f"| `{reason.name}` |" not in page] == []
 
 
-def test_the_tables_of_the_arena_are_those_of_its_single_runs() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "competitions.py"), "--check"]
+@pytest.mark.parametrize("program", ["competitions.py", "reproduction.py", "solution_times.py"])
+def test_the_tables_of_a_page_are_those_of_its_single_runs(program: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / program), "--check"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

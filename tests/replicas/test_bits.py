@@ -29,6 +29,7 @@ CASES = {
     "student": {"isotropic": "student", "mirrored": False},
     "budget": {"max_evaluations": 777, "max_generations": None},
     "reevaluations": {"reevaluations": 3},
+    "probes": {"strategy": "adaptive", "step_size": "probes"},
 }
 
 

@@ -17,30 +17,30 @@ DESCRIPTION = """\
 Minimise functions of many variables without gradients.
 
 First steps:
-  mmes run sphere --dim 100 --target 1e-8          optimize a built-in problem
+  mmes run sphere --dim 100 --target 1e-8          minimise a built-in problem
   mmes run model.py:loss --x0 start.npy --sigma0 0.5 --workers 4 --checkpoint run.mmes
-                                                   optimize the function loss of your model.py
-  mmes resume run.mmes model.py:loss               go on after Ctrl-C, a crash or a reboot
-  mmes doctor                                      is everything installed as it should be?
+                                                   minimise the function loss in your model.py
+  mmes resume run.mmes model.py:loss               continue after Ctrl-C, a crash or a reboot
+  mmes doctor                                      check the installation
 
 Commands:
   run         minimise a function
-  resume      go on from a checkpoint
+  resume      continue a run from its checkpoint
   problems    list the built-in problems
-  doctor      check the installation; how much memory would n variables need?
-  bench       run a benchmark plan              (needs mmes[bench])
-  compete     let strategies compete on a suite (needs mmes[bench])
+  doctor      check the installation and estimate the memory a run needs
+  bench       compare strategies on a problem   (needs mmes[bench])
+  compete     compare strategies on a suite     (needs mmes[bench])
   reproduce   reproduce the paper's tables      (needs mmes[bench])
-  report      write the HTML report             (needs mmes[report])
-  coco        run a suite of COCO               (needs mmes[coco])
+  report      write an HTML report              (needs mmes[report])
+  coco        run a COCO suite                  (needs mmes[coco])
 
-'mmes COMMAND --help' explains a command.
+Use 'mmes COMMAND --help' for the flags of a command.
 """
 
 EPILOG = """\
 exit codes:
-  0 done    1 the target was not reached, or a check or a run failed    2 a mistake in the command
-  3 the objective failed    4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
+  0 success   1 target not reached, or a check or run failed   2 invalid command line
+  3 the objective failed   4 the checkpoint cannot be used   130 Ctrl-C   143 SIGTERM
 """
 
 
@@ -98,6 +98,6 @@ def _dispatch(arguments: list[str]) -> int:
         return chosen(rest)
     top = Parser(prog="mmes", description=DESCRIPTION, epilog=EPILOG, usage="mmes COMMAND ...")
     top.add_argument("--version", action="version", version=f"mmes {__version__}")
-    top.add_argument("command", nargs="?", help="what to do: see above")
+    top.add_argument("command", nargs="?", help="the command; see above")
     top.parsed([command])  # answers --help and --version, and refuses unknown flags
     raise mistake_of(command, tuple(commands), "command")

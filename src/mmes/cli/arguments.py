@@ -33,7 +33,11 @@ class Parser(argparse.ArgumentParser):
         )
         self.shows_all = args is None or "--help-all" in args
         if args is not None:
-            self.add_argument("--help-all", action="help", help="show the flags for experts, too")
+            self.add_argument(
+                "--help-all",
+                action="help",
+                help="show this help with all flags, also those for experts",
+            )
 
     def parsed(self, args: Iterable[str]) -> argparse.Namespace:
         """Parse; a value such as -5,5 or -inf,5 is taken for what it is, not for a flag."""
@@ -53,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the complaint."""
-        raise Mistake(f"{message} ('{self.prog} --help' lists what there is)")
+        raise Mistake(f"{message} (see '{self.prog} --help')")
 
 
 def add_options(parser: Parser, title: str, table: Iterable[Option], saved: bool = False) -> Any:
@@ -65,7 +69,7 @@ def add_options(parser: Parser, title: str, table: Iterable[Option], saved: bool
     group = parser.add_argument_group(title)
     for option in table:
         flag = "--" + option.name.replace("_", "-")
-        default = "as it was" if saved else option.shown_default
+        default = "unchanged" if saved else option.shown_default
         text = f"{option.text} (default: {default})".replace("%", "%%")
         if option.expert and not parser.shows_all:
             text = argparse.SUPPRESS

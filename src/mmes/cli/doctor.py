@@ -60,7 +60,7 @@ def doctor(argv: list[str]) -> int:
     """Run ``mmes doctor`` and return the exit code: 1 if a check failed."""
     parser = Parser(
         prog="mmes doctor",
-        description="Say what is installed, check that it works, and estimate memory.",
+        description="Show what is installed, check that it works, and estimate memory.",
     )
     parser.add_argument("--dim", type=number, metavar="N", help="estimate memory for N variables")
     n = parser.parsed(argv).dim

@@ -44,7 +44,7 @@ from mmes.strategies.shell.options import COMMON_OPTIONS
 _RUN = """\
 Minimise a function.
 
-TARGET is
+TARGET is one of
   a built-in problem              mmes run rosenbrock --dim 1000
   a function in a file            mmes run model.py:loss --x0 start.npy --sigma0 0.5
   a function in a module          mmes run package.module:loss --dim 500 --bounds -5,5
@@ -54,26 +54,26 @@ one point per row and returns one number per row.
 """
 
 _RUN_EPILOG = """\
-where it starts:
-  With --x0, there. Without, a built-in problem starts at random in its box; a function of yours
-  needs --dim and --bounds, and starts at random within the bounds. --sigma0 may be left out where
-  there are bounds or a box: it is then 0.3 of their width.
+start point:
+  --x0 if it is given. Otherwise a built-in problem starts at a random point of its box; your own
+  function needs --dim and --bounds and starts at a random point within the bounds. The default of
+  --sigma0 is 0.3 of the width of the bounds or the box.
 
 exit codes:
-  0 done    1 the target was not reached    2 a mistake in the command    3 the objective failed
-  4 the checkpoint cannot be used    130 Ctrl-C    143 SIGTERM
+  0 success   1 target not reached   2 invalid command line   3 the objective failed
+  4 the checkpoint cannot be used   130 Ctrl-C   143 SIGTERM
 """
 
 _RESUME = """\
-Go on from a checkpoint, to the bit as if the run had never stopped.
+Continue a run from its checkpoint. The result is the same, to the bit, as without the interruption.
 
-  mmes resume run.mmes                                     of a built-in problem
-  mmes resume run.mmes model.py:loss                       of a function of yours
-  mmes resume run.mmes model.py:loss --max-evaluations 1e7 with a larger budget
+  mmes resume run.mmes                                      a built-in problem
+  mmes resume run.mmes model.py:loss                        your own function
+  mmes resume run.mmes model.py:loss --max-evaluations 1e7  with a larger budget
 
-A checkpoint holds no code: a function of yours is named again, and so is a strategy of yours
-(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits not given stay as they
-were; a time limit counts anew.
+A checkpoint contains no code: name your own function again, and your own strategy, if you used one
+(--strategy file.py:Class), and constraints (--constraints file.py:g). Limits that are not given
+stay unchanged; a time limit starts again.
 """
 
 
@@ -95,24 +95,29 @@ def run(argv: list[str]) -> int:
         description=_RUN,
         epilog=_RUN_EPILOG,
     )
-    parser.add_argument("function", metavar="TARGET", help="what to minimise: see above")
+    parser.add_argument("function", metavar="TARGET", help="what to minimise; see above")
     start = parser.add_argument_group("start")
     start.add_argument("--dim", type=number, metavar="N", help="number of variables")
     start.add_argument(
-        "--x0", type=vector_of("--x0"), metavar="X", help="start point: a number, a,b,c or a file"
+        "--x0",
+        type=vector_of("--x0"),
+        metavar="X",
+        help="start point: one number, a list a,b,c, or a file",
     )
-    start.add_argument("--sigma0", type=number, metavar="X", help="start mutation strength")
+    start.add_argument(
+        "--sigma0", type=number, metavar="X", help="initial mutation strength (step size)"
+    )
     start.add_argument(
         "--bounds",
         type=bounds_of,
         metavar="LOW,HIGH",
-        help="bounds: two numbers, or a file with two rows or columns",
+        help="lower and upper bound: two numbers, or a file with two rows or columns",
     )
     start.add_argument(
         "--scale",
         type=vector_of("--scale"),
         metavar="X",
-        help="typical size of each variable: a,b,c or a file",
+        help="typical size of each variable: a list a,b,c, or a file",
     )
     start.add_argument(
         "--integers",
@@ -132,10 +137,10 @@ def run(argv: list[str]) -> int:
         "--strategy",
         default="auto",
         metavar="NAME",
-        help="the search strategy: a name, or file.py:Class of yours (default: auto, which takes "
-        f"active-cma for up to {AUTO_LIMIT} variables and adaptive for more)",
+        help="the search strategy: a name, or file.py:Class (default: auto, which is active-cma "
+        f"for up to {AUTO_LIMIT} variables and adaptive for more)",
     )
-    add_options(parser, f"options of the search ({strategy})", search)
+    add_options(parser, f"options of the strategy ({strategy})", search)
     arguments = parser.parsed(argv)
 
     given = arguments.problem_option
@@ -175,12 +180,14 @@ def resume(argv: list[str]) -> int:
         argv, prog="mmes resume", usage="mmes resume FILE [TARGET] [flags]", description=_RESUME
     )
     parser.add_argument("file", metavar="FILE", help="the checkpoint")
-    parser.add_argument("function", metavar="TARGET", nargs="?", help="file.py:function of yours")
-    add_options(parser, "limits that may change", LIMITS, saved=True)
-    _add_common(parser, saved=True)
-    add_options(parser, "where the search lives", _PLACE, saved=True)
     parser.add_argument(
-        "--strategy", metavar="FILE.py:CLASS", help="the strategy, where it is one of yours"
+        "function", metavar="TARGET", nargs="?", help="your function, as file.py:function"
+    )
+    add_options(parser, "new limits", LIMITS, saved=True)
+    _add_common(parser, saved=True)
+    add_options(parser, "where the search is computed", _PLACE, saved=True)
+    parser.add_argument(
+        "--strategy", metavar="FILE.py:CLASS", help="the strategy, if it is your own"
     )
     arguments = parser.parsed(argv)
     state, arrays = _checked(lambda: files.read(arguments.file))
@@ -248,33 +255,36 @@ def _add_common(parser: Parser, saved: bool = False) -> None:
         "--constraints",
         action="append",
         metavar="FILE.py:G",
-        help="a function g of yours, feasible where g(x) <= 0; may be given several times",
+        help="your own function g, feasible where g(x) <= 0; may be given several times",
     )
     group.add_argument(
-        "--workers", type=number, metavar="N", help="worker processes; -1 for one per core"
+        "--workers",
+        type=number,
+        metavar="N",
+        help="number of worker processes; -1 for one per core",
     )
     group.add_argument(
         "--replicas",
         metavar="ENGINE",
-        help=f"machines that hold the optimizer themselves: {FORMS}; --workers then counts for "
-        "each of them",
+        help=f"run a copy of the optimizer on several machines: {FORMS}; --workers is then the "
+        "number of worker processes per machine",
     )
     group.add_argument(
-        "--traceback", action="store_true", help="show where in the objective an error came from"
+        "--traceback", action="store_true", help="show the traceback of an error in the objective"
     )
     writing = [option for option in CHECKPOINTS if not saved or option.name != "resume"]
     group = add_options(parser, "checkpoints", writing, saved)
     group.add_argument(
-        "--checkpoint", metavar="FILE", help="where the state is kept, such as run.mmes"
+        "--checkpoint", metavar="FILE", help="file to save the state in, such as run.mmes"
     )
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--out", metavar="FOLDER", help="where results go (default: mmes-out, mmes-out-2, ...)"
+        "--out",
+        metavar="FOLDER",
+        help="folder for the results (default: mmes-out, mmes-out-2, ...)",
     )
-    group.add_argument(
-        "--force", action="store_true", help="replace a result that is in --out already"
-    )
-    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    group.add_argument("--force", action="store_true", help="overwrite results in the --out folder")
+    group.add_argument("--quiet", action="store_true", help="print neither progress nor summary")
 
 
 class _Notes:
@@ -398,7 +408,7 @@ def _carried_out(
         if not arguments.quiet:
             print(summary(result, arguments.out or folder.name))
     if status != OK and checkpoint is not None and arguments.home_of(checkpoint).exists():
-        say(f"mmes: to go on: {_resume_command(checkpoint, target, arguments.strategy)}")
+        say(f"mmes: to continue: {_resume_command(checkpoint, target, arguments.strategy)}")
     return status if status != OK or result is None else _judged(result, made)
 
 

@@ -39,7 +39,7 @@ def where_to_start(
     if bounds is not None:
         bounds = tuple(np.full(n, side) if np.ndim(side) == 0 else side for side in bounds)
     if problem is None and bounds is None and (x0 is None or arguments.sigma0 is None):
-        raise Mistake("where to start, and how wide? give --x0 and --sigma0, or --bounds LOW,HIGH")
+        raise Mistake("a start is needed: give --x0 and --sigma0, or --bounds LOW,HIGH")
     found: dict[str, Any] = {"x0": x0, "sigma0": arguments.sigma0, "bounds": bounds}
     if arguments.scale is not None:
         found["scale"] = arguments.scale

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.rows import parts
-from mmes.evaluate.values import as_rows, as_values, joined
+from mmes.evaluate.values import RETURNED, as_rows, as_values, joined
 
 
 def is_evaluator(thing: Any) -> bool:
@@ -92,7 +92,7 @@ class EvaluatorAdapter(Evaluator):
                 )
             if self._rows:
                 return as_rows(answer)
-            return as_values(answer, count, " of the evaluator")
+            return as_values(answer, count, RETURNED.format("the evaluator"))
         except (TypeError, ValueError) as error:
             mark(error, None, generation)
             raise

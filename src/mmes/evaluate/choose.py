@@ -58,7 +58,7 @@ def make_evaluator(
         if timeout is not None:
             raise ValueError(
                 f"evaluation_timeout={timeout:g} needs workers: an evaluation in this process "
-                "cannot be interrupted; workers=1 takes one worker process"
+                "cannot be interrupted; workers=1 uses one worker process"
             )
         kind = VectorizedEvaluator if options["vectorized"] else SerialEvaluator
         return kind(made(fun), catch)
@@ -78,7 +78,7 @@ def make_evaluator(
         if chunk and "chunk_size" not in inspect.signature(make).parameters:
             raise ValueError(
                 f"chunk_size={options['chunk_size']} cannot be combined with {workers!r}, which "
-                "shares out the candidates itself"
+                "distributes the candidates itself"
             )
         found = make(task, retries, lost, timeout, **chunk)
         if not is_evaluator(found):
@@ -94,7 +94,7 @@ def make_evaluator(
         )
     if timeout is not None:
         raise ValueError(
-            f"evaluation_timeout={timeout:g} needs a number of workers: what an executor runs "
+            f"evaluation_timeout={timeout:g} needs a number as workers: tasks of an executor "
             "cannot be killed"
         )
     from mmes.evaluate.futures import FuturesEvaluator

@@ -190,7 +190,7 @@ def as_executor(thing: Any) -> Any:
         return thing.get_executor()
     if not isinstance(thing, Submits):
         raise TypeError(
-            f"workers must make an executor, an object with a method submit, not {thing!r}"
+            f"workers must create an executor, an object with a method submit, not {thing!r}"
         )
     return thing
 

@@ -8,14 +8,14 @@ EVALUATION = (
     Option(
         "vectorized",
         bool,
-        "Whether the objective takes a (k, n) array and returns k values.",
+        "The objective takes a (k, n) array and returns k values, one per row.",
         default=False,
     ),
     Option(
         "evaluation_timeout",
         float,
-        "Seconds for one evaluation (one call of a vectorized objective); a worker that takes "
-        "longer is killed.",
+        "Time limit in seconds for one evaluation (one call of a vectorized objective). A worker "
+        "that takes longer is killed.",
         default_text="unlimited",
         low=0,
         low_open=True,
@@ -23,22 +23,23 @@ EVALUATION = (
     Option(
         "retries",
         int,
-        "How often an evaluation is repeated whose worker died or was killed.",
+        "How many times an evaluation is repeated if its worker died or was killed.",
         default=3,
         low=0,
     ),
     Option(
         "on_lost",
         str,
-        "When the retries are used up: 'raise' ends the run, 'nan' ranks the candidate last.",
+        "What to do when all retries have failed: 'raise' stops the run with an error, 'nan' ranks "
+        "the candidate last.",
         default="raise",
         choices=("raise", "nan"),
     ),
     Option(
         "chunk_size",
         int,
-        "Candidates handed to a worker at a time; no result depends on it.",
-        default_text="1; more where evaluations are very short; a worker's share if vectorized",
+        "Candidates sent to a worker at a time. It does not affect the result.",
+        default_text="1; more if evaluations are very short; equal shares if vectorized",
         low=1,
         expert=True,
     ),

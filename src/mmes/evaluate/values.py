@@ -18,6 +18,9 @@ from mmes.errors import in_words
 _REAL_KINDS = "fiu"
 _FLOAT64 = np.dtype(np.float64)
 
+RETURNED = "{} must return {{}}, one per row, but returned {{}}"
+"""The message about a wrong number of values, with the name of who returned them first."""
+
 
 # Forks on the way from the first process to this one. Asking for the process number takes longer
 # than all the rest of a call.
@@ -102,11 +105,13 @@ def _converted(answer: Any) -> float:
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
 
 
-def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDArray[np.float64]:
+def as_values(
+    answer: Any, count: int, message: str = RETURNED.format("the objective")
+) -> NDArray[np.float64]:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
-    Shapes (count,), (count, 1) and (1, count) are taken, and any sequence of single values. `whose`
-    the values are is said where their number is wrong.
+    Shapes (count,), (count, 1) and (1, count) are taken, and any sequence of single values. If
+    their number is wrong, `message` says so, with the number expected and what was found.
 
     Raises
     ------
@@ -116,22 +121,20 @@ def as_values(answer: Any, count: int, whose: str = " of the objective") -> NDAr
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
     with _conversion(answer):
-        return _all_converted(answer, count, whose)
+        return _all_converted(answer, count, message)
 
 
-def _all_converted(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
+def _all_converted(answer: Any, count: int, message: str) -> NDArray[np.float64]:
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
-            raise ValueError(f"{_values(count, whose)} expected, but {len(answer)} came")
+            raise ValueError(message.format(_values(count), len(answer)))
         return together([as_value(item) for item in answer])
     array = _as_array(answer, f"{count} real numbers")
     if array.shape not in ((count,), (count, 1), (1, count)):
-        came = "a single number" if array.ndim == 0 else f"one of shape {array.shape}"
-        raise ValueError(
-            f"{_values(count, whose)} expected, one per row: an array of shape ({count},), "
-            f"but {came} came"
-        )
+        shape = "a single number" if array.ndim == 0 else f"an array of shape {array.shape}"
+        expected = f"{_values(count)} in an array of shape ({count},)"
+        raise ValueError(message.format(expected, shape))
     return array.astype(np.float64).reshape(count)
 
 
@@ -238,8 +241,8 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
     return array
 
 
-def _values(count: int, whose: str) -> str:
-    return f"1 value{whose} is" if count == 1 else f"{count} values{whose} are"
+def _values(count: int) -> str:
+    return f"{count} value{'' if count == 1 else 's'}"
 
 
 def _as_float(answer: SupportsFloat) -> float:

@@ -9,8 +9,14 @@ from typing import Any, Protocol
 from mmes.base.options import Option, validated
 
 TERMS = (
-    Option("count", int, "Replicas besides the head.", default_text="what is there", low=1),
-    Option("least", int, "Go on with this many ready replicas; wait below it.", default=1, low=1),
+    Option(
+        "count",
+        int,
+        "Number of replicas, not counting the head.",
+        default_text="all that are available",
+        low=1,
+    ),
+    Option("least", int, "Minimum number of ready replicas; with fewer, wait.", default=1, low=1),
     Option(
         "patience",
         float,
@@ -29,27 +35,28 @@ TERMS = (
     Option(
         "check",
         int,
-        "Generations between digests of the vectors; numbers are compared in each generation.",
+        "Generations between two comparisons of the vectors by digest; scalars are compared in "
+        "every generation.",
         default=10,
         low=1,
     ),
     Option(
         "diverged",
         str,
-        "What happens when a replica holds another state than the head: an error, or it is "
-        "rebuilt with a warning.",
+        "What to do if the state of a replica differs from that of the head: 'raise' an error, or "
+        "'rebuild' the replica with a warning.",
         default="raise",
         choices=("raise", "rebuild"),
     ),
     Option(
         "steal",
         str,
-        "'idle' lets idle replicas repeat what others are still evaluating, and takes the first "
-        "answer.",
+        "'idle' lets idle replicas repeat evaluations that others have not finished, and takes the "
+        "first answer.",
         default="never",
         choices=("never", "idle"),
     ),
-    Option("head_evaluates", bool, "Whether the head takes a share, too.", default=False),
+    Option("head_evaluates", bool, "Whether the head evaluates candidates, too.", default=False),
 )
 
 

@@ -9,25 +9,28 @@ from mmes.base.options import Option
 from mmes.evaluate.options import EVALUATION
 
 LIMITS = (
-    Option("target", float, "Stop when a value at or below this is found.", default_text="none"),
+    Option(
+        "target", float, "Stop as soon as a value at or below this is found.", default_text="none"
+    ),
     Option(
         "max_evaluations",
         int,
-        "Budget: never one evaluation more.",
+        "Maximum number of evaluations; never exceeded.",
         default_text="unlimited",
         low=1,
     ),
     Option(
         "max_generations",
         int,
-        "Stop after this many generations, over all starts.",
+        "Maximum number of generations, counted over all starts.",
         default_text="unlimited",
         low=1,
     ),
     Option(
         "time_limit",
         float,
-        "Seconds; asked after every evaluation. A resumed run has them anew.",
+        "Time limit in seconds, checked after every evaluation. A resumed run gets the full limit "
+        "again.",
         default_text="unlimited",
         low=0,
         low_open=True,
@@ -35,8 +38,8 @@ LIMITS = (
     Option(
         "restarts",
         int,
-        "Restarts after stagnation, each from a new point with population size and damping "
-        "doubled.",
+        "Maximum number of restarts after the search has stopped. Each starts from a new point and "
+        "doubles population size and damping.",
         default=0,
         low=0,
         choices=("unlimited",),
@@ -44,16 +47,17 @@ LIMITS = (
     Option(
         "evaluate_x0",
         bool,
-        "Evaluate a start point that is given first, so that no result is worse, unless noise "
-        "rules; mmes, sda-es and most competitors do so in any case.",
+        "Evaluate x0 before the first generation, so that the result is never worse than x0 "
+        "(unless the objective is noisy). mmes, sda-es and most competitors always do this.",
         default=True,
         expert=True,
     ),
     Option(
         "noise",
         str,
-        "'auto' finds out whether the objective is noisy, and answers with larger populations; "
-        "'on' asks at once, and reports averages in any case; 'off' never evaluates a point again.",
+        "'auto' detects whether the objective is noisy and, if so, increases the population; 'on' "
+        "tests for noise at the start and always reports averages; 'off' never evaluates a point "
+        "twice.",
         default="auto",
         choices=("auto", "yes", "no"),
         spelt={"yes": "on", "no": "off"},
@@ -74,8 +78,8 @@ LIMITS = (
     Option(
         "reevaluations",
         int,
-        "At the end evaluate the best point and the mean this often again, within the budget and "
-        "the time limit.",
+        "Number of times that the best point and the mean are evaluated again at the end, within "
+        "the evaluation and time limits.",
         default_text="10 for a noisy objective, else 0",
         low=0,
     ),
@@ -86,14 +90,14 @@ CHECKPOINTS = (
     Option(
         "checkpoint_seconds",
         float,
-        "Seconds between two checkpoints, or ten times what writing one takes if that is more.",
+        "Seconds between two checkpoints, but at least ten times as long as writing one takes.",
         default=60.0,
         low=0,
     ),
     Option(
         "checkpoint_generations",
         int,
-        "Write a checkpoint every so many generations instead.",
+        "Write a checkpoint every this many generations, instead of by time.",
         default_text="off",
         low=1,
         expert=True,
@@ -101,14 +105,14 @@ CHECKPOINTS = (
     Option(
         "checkpoint_strict",
         bool,
-        "Whether a checkpoint that cannot be written ends the run, instead of one warning.",
+        "Stop the run if a checkpoint cannot be written, instead of issuing one warning.",
         default=False,
         expert=True,
     ),
     Option(
         "resume",
         str,
-        "What to do if the checkpoint exists: 'never' refuses to start, 'auto' goes on from it.",
+        "What to do if the checkpoint file exists: 'never' refuses to start, 'auto' resumes it.",
         default="never",
         choices=("never", "auto"),
     ),
@@ -127,8 +131,8 @@ def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:
     budget, again = limits["max_evaluations"], limits["reevaluations"] or 0
     if budget is not None and 2 * again >= budget:
         raise ValueError(
-            f"max_evaluations={budget} leaves nothing for the search: reevaluations={again} take "
-            f"{2 * again}"
+            f"max_evaluations={budget} must be larger than 2 * reevaluations = {2 * again}, or "
+            "nothing is left for the search"
         )
     if checkpoint is None and limits["resume"] == "auto":
-        raise ValueError("resume='auto' needs checkpoint=, the file to go on from")
+        raise ValueError("resume='auto' needs checkpoint=, the file to resume from")

@@ -17,7 +17,7 @@ SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed
 
 @dataclass(frozen=True, repr=False)
 class Progress:
-    """What a callback sees at the end of a generation, and once more at the end of the run.
+    """The state of a run that callbacks receive after each generation and at the end of the run.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Progress:
     start : int
         Number of the current start, 0 for the first.
     elapsed : float
-        Seconds since the run (or its resumption) began.
+        Seconds since the run was started or resumed.
     strategy : str
         The strategy's name, and why it was chosen if ``"auto"`` did.
     max_evaluations, time_limit : int, float or None
@@ -42,7 +42,7 @@ class Progress:
     reason : StopReason or None
         In the last call: why the run ended.
     evaluator : str
-        What is worth saying about who evaluates: how busy replicas can be.
+        A remark of the evaluator, for displays: the share of time that replicas can be busy.
     """
 
     evaluations: int
@@ -62,7 +62,7 @@ class Progress:
     evaluator: str = ""
 
     def scalars(self) -> dict[str, Any]:
-        """Return the numbers by name, for loggers."""
+        """Return the numbers as a dictionary, for loggers."""
         return {name: getattr(self, name) for name in SCALARS}
 
     def __repr__(self) -> str:
@@ -79,11 +79,11 @@ class Progress:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The centre of the current start's search, read-only."""
+        """The mean of the search distribution of the current start, read-only."""
         return self._mean()
 
     def request_stop(self) -> None:
-        """Ask the run to end at the end of this generation; may be called from any thread."""
+        """Stop the run after this generation; may be called from any thread."""
         self._request_stop()
 
 

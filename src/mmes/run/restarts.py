@@ -52,9 +52,7 @@ def start_point(space: Space, seed: int, start: int) -> Vector:
     if box is not None and all(np.isfinite(side).all() for side in box):
         return uniform_start(*box, seed, start)
     if x0 is None:
-        raise ValueError(
-            "x0 is needed, unless bounds that are finite on all sides tell where to start"
-        )
+        raise ValueError("x0 is needed, unless all variables have finite lower and upper bounds")
     step = space.reach * randomness.normals(x0.size, seed, Stream.START_POINT, start)
     point = x0 + step
     return point if box is None else np.clip(point, *box)

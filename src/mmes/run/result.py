@@ -1,4 +1,4 @@
-"""What a run leaves behind, in SciPy's words."""
+"""The result of a run, with the names that SciPy uses."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mmes.base.tensors import to_numpy
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of `minimize`.
+    """The result of `minimize`.
 
     Attributes
     ----------
     x : ndarray
-        The best point observed; inside the bounds. With a device, a tensor there, as is `mean`.
+        The best point found; within the bounds. With a device, `x` and `mean` are tensors on it.
     fun : float
-        Its value, as it was observed. For a noisy objective `x` is the better of the best point and
-        the mean by new evaluations, and this their average.
+        The value of the objective at `x`. For a noisy objective, the best point and the mean are
+        evaluated again; `x` is the better of the two, and `fun` the average of its new values.
     nfev : int
-        Evaluations of the objective.
+        Number of evaluations of the objective.
     nit : int
-        Generations.
+        Number of generations.
     success : bool
-        Whether the run ended because it could not, or need not, do better: the target was reached,
-        and `fun` is not above it; or, where no target was set, the search converged.
+        Whether the target was reached and `fun` is not above it; without a target, whether the
+        search converged.
     status : int
         The number of the stop reason.
     message : str
@@ -38,13 +38,13 @@ class Result:
     reason : StopReason
         The stop reason itself.
     reasons : tuple of StopReason
-        All reasons that held at the end, `reason` first.
+        All stop reasons that applied at the end, `reason` first.
     noisy : bool
-        Whether one point gave different values.
+        Whether the objective returned different values for the same point.
     fun_std : float or None
-        The standard error of `fun`, where it is an average.
+        The standard error of `fun` if it is an average, otherwise None.
     best_seen : float
-        The best single value that was observed; for a noisy objective the luckiest.
+        The best single value observed; for a noisy objective usually a lucky one, below `fun`.
     mean : ndarray
         The final centre of the search.
     sigma : float
@@ -54,19 +54,19 @@ class Result:
     starts : int
         Number of starts: one more than the restarts that happened.
     failed : int
-        Evaluations that gave NaN or failed.
+        Number of evaluations that returned NaN or failed.
     time : float
-        Seconds.
+        Duration of the run in seconds.
     history : dict of ndarray
-        Convergence: `evaluations`, `best`, `sigma`, `start`, thinned to at most 2000 lines.
+        Convergence: `evaluations`, `best`, `sigma` and `start`, thinned to at most 2000 entries.
     strategy : str
-        Name of the strategy.
+        Name of the strategy, and why it was chosen if ``"auto"`` chose it.
     options : dict
-        Its options, with those filled in that were left to their defaults.
+        The options of the strategy, including the defaults that were used.
     kernel : str
-        The kernel that did the work, and whether it did so without a population.
+        The kernel that was used, and whether it worked without storing the population.
     retried : int
-        Evaluations that were repeated because a worker died or was killed; not part of `nfev`.
+        Number of evaluations repeated because a worker died or was killed; not counted in `nfev`.
     reevaluated : dict of ndarray or None
         With ``reevaluations=k``: k new values of `x` and of `mean`, under these names.
     constraint_violation : float or None

@@ -208,5 +208,5 @@ def _refuse_options_of_others(options: dict[str, Any], table: Any, choice: str) 
         if others:
             raise TypeError(
                 f"{name} is an option of the strategies {', '.join(others)}, but strategy='auto' "
-                f"took {choice}: name one of them, as in strategy={others[0]!r}"
+                f"chose {choice}: name one of them, as in strategy={others[0]!r}"
             )

@@ -44,7 +44,7 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
             pairs = [(low, high) for low, high in bounds]
         except (TypeError, ValueError):
             raise ValueError(
-                "bounds must be a tuple (lower, upper), or a list of one pair (low, high) a "
+                "bounds must be a tuple (lower, upper), or a list with one pair (low, high) per "
                 f"variable, not {short_repr(bounds)}"
             ) from None
         sides = [
@@ -53,14 +53,14 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
         ]
     if any(side.size == 0 for side in sides):
         raise ValueError(
-            "bounds are empty; they must be a tuple (lower, upper), or a list of one pair "
-            "(low, high) a variable"
+            "bounds are empty; they must be a tuple (lower, upper), or a list with one pair "
+            "(low, high) per variable"
         )
     if n is None:
         n = max(side.size for side in sides)
         if all(side.ndim == 0 for side in sides):
             raise ValueError(
-                "without x0 the bounds must tell the number of variables: give an array for a side"
+                "without x0 the bounds must give the number of variables: one side must be an array"
             )
     for side, word in zip(sides, ("lower", "upper"), strict=True):
         if side.ndim > 1 or (side.ndim == 1 and side.size != n):

@@ -72,7 +72,7 @@ class Space:
             return cls._of_integers(x0, sigma0, bounds, scale, manifold, integers)
         if manifold is not None:
             if sigma0 is None:
-                raise ValueError("sigma0 is needed; 1 suits a random start on most manifolds")
+                raise ValueError("sigma0 is needed; on most manifolds 1 is a good choice")
             point = None if x0 is None else manifold.point(x0, "x0")
             return cls(point, checked_sigma(sigma0), manifold=manifold)
         point = None if x0 is None else checked_point(x0)
@@ -82,7 +82,7 @@ class Space:
             checked_inside(point, *box)
         if point is None and not finite:
             raise ValueError(
-                "x0 is needed, unless bounds that are finite on all sides tell where to start"
+                "x0 is needed, unless all variables have finite lower and upper bounds"
             )
         n = point.size if point is not None else box[0].size  # type: ignore[index]
         if sigma0 is not None:
@@ -90,8 +90,8 @@ class Space:
             return cls(point, sigma, box, sizes)
         if box is None or not finite or scale is not None:
             raise ValueError(
-                "sigma0 is needed, unless finite bounds without a scale tell the size of the box; "
-                "take about a third of the distance from x0, along a typical variable, within "
+                "sigma0 is needed, unless all bounds are finite and no scale is given; "
+                "choose about a third of the distance from x0, along a typical variable, within "
                 "which the optimum is expected"
             )
         sigma, sizes = size_of_box(*box)

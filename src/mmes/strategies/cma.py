@@ -41,7 +41,7 @@ _OPTIONS = (
     Option(
         "factor",
         str,
-        "How the covariance is factorised: 'eigen' takes some twenty times as long as 'cholesky'.",
+        "Factorization of the covariance; 'eigen' takes about twenty times as long as 'cholesky'.",
         default="cholesky",
         choices=("cholesky", "eigen"),
     ),

@@ -37,7 +37,7 @@ _OPTIONS = (
     POPULATION_SIZE,
     Option("archive_size", int, "Stored paths.", symbol="m", default_text="lambda", low=1),
     rate_option("c_1", "Weight of the evolution path.", "1 / (3 sqrt n + 5)", below_one=True),
-    rate_option("c_c", "Rate of the evolution path.", "2 / (n + 5)", symbol="c"),
+    rate_option("c_c", "Learning rate of the evolution path.", "2 / (n + 5)", symbol="c"),
     Option(
         "spacing",
         int,

@@ -57,24 +57,24 @@ _OPTIONS = (
         "preset",
         str,
         "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES "
-        "article. Sets count_offset and target_success where they are not given.",
+        "article. Sets count_offset and target_success unless they are given.",
         default="published",
         choices=tuple(PRESETS),
     ),
     Option(
         "archive_size",
         int,
-        "Stored pairs of vectors.",
+        "Number of stored pairs of vectors.",
         symbol="m",
         default_text="4 + floor(3 ln n)",
         low=1,
     ),
-    rate_option("c_1", "Rate of the covariance.", "1 / (10 ln(n + 1))", below_one=True),
-    rate_option("c_c", "Rate of the evolution path.", "0.5 / sqrt n"),
+    rate_option("c_1", "Learning rate of the covariance.", "1 / (10 ln(n + 1))", below_one=True),
+    rate_option("c_c", "Learning rate of the evolution path.", "0.5 / sqrt n"),
     Option(
         "spacing",
         int,
-        "Generations that stored paths should lie apart.",
+        "Intended distance between stored paths, in generations.",
         symbol="N_steps",
         default_text="n",
         low=1,
@@ -90,8 +90,8 @@ _OPTIONS = (
     Option(
         "count_scale",
         float,
-        "A step uses the newest floor(count_scale |N(0,1)|) - count_offset pairs; the first of a "
-        "generation has ten times the scale.",
+        "A step uses the newest floor(count_scale |N(0,1)|) - count_offset pairs; the first step "
+        "of a generation uses ten times the scale.",
         default=4.0,
         symbol="m_sel",
         low=0,
@@ -108,7 +108,7 @@ _OPTIONS = (
     Option(
         "target_success",
         float,
-        "Success at which sigma stays.",
+        "Success at which sigma stays constant.",
         symbol="z*",
         default_text="0.3 (published), 0.25 (fitted)",
         low=-1,
@@ -117,7 +117,7 @@ _OPTIONS = (
     Option(
         "isotropic",
         str,
-        "Law of z: Rademacher signs, or normal.",
+        "Distribution of z: Rademacher signs, or normal.",
         default="rademacher",
         choices=tuple(_NOISE),
     ),

@@ -46,7 +46,7 @@ _OPTIONS = (
     Option(
         "directions",
         int,
-        "Direction vectors.",
+        "Number of direction vectors.",
         symbol="m",
         default_text="4 + floor(3 ln n)",
         low=1,

@@ -39,7 +39,7 @@ _RANK_ONE_OPTIONS = (
         "1 / (3 sqrt n + 5)",
         below_one=True,
     ),
-    rate_option("c_c", "Rate of the evolution path.", "2 / (n + 7)", symbol="c"),
+    rate_option("c_c", "Learning rate of the evolution path.", "2 / (n + 7)", symbol="c"),
     mirrored_option(False),
     damping_option(),
 )
@@ -49,7 +49,7 @@ _OPTIONS = (
     Option(
         "spacing",
         int,
-        "Generations that stored paths should lie apart.",
+        "Intended distance between stored paths, in generations.",
         symbol="T",
         default_text="n",
         low=1,

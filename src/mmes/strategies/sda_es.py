@@ -40,7 +40,7 @@ _OPTIONS = (
     rate_option(
         "c_cov", "Weight of every direction in the covariance.", "0.4 / sqrt n", below_one=True
     ),
-    rate_option("c_c", "Rate of the directions.", "0.25 / sqrt n"),
+    rate_option("c_c", "Learning rate of the directions.", "0.25 / sqrt n"),
     mirrored_option(True),
     damping_option(),
 )

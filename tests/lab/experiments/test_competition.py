@@ -180,12 +180,12 @@ def test_the_command_goes_on_and_takes_others_in(tmp_path, capsys, monkeypatch):
     given = ["compete", "lsgo2010", "--function", "f1", "--budget", "200", "--checkpoints", "1e2",
              "--out", str(tmp_path), "--workers", "1", "--no-report"]  # fmt: skip
     assert main([*given, "--seeds", "1"]) == 0
-    assert "1 run made" in capsys.readouterr().out
+    assert "1 run finished" in capsys.readouterr().out
     assert main([*given, "--seeds", "1-2", "--part", "2/2"]) == 0
-    assert "1 run made;" in capsys.readouterr().out
+    assert "1 run finished;" in capsys.readouterr().out
     assert main([*given, "--seeds", "2", "--strategy", "mmes,mixing=2"]) == 0
     text = capsys.readouterr().out
-    assert "2 runs made" in text
+    assert "2 runs finished" in text
     assert "MMES, mixing=2" in text
     assert "Points of the competition after 200 evaluations" in text
     assert len(Store(tmp_path / "runs").rows()) == 4
@@ -205,7 +205,7 @@ def test_a_list_of_runs_is_taken_over(tmp_path, capsys, monkeypatch):
     assert main([*again, "--take-over", str(listed)]) == 0
     text = capsys.readouterr().out
     assert "4 runs taken over" in text
-    assert "0 runs made, 4 were there" in text
+    assert "0 runs finished, 4 already stored" in text
     assert (tmp_path / "b" / "runs.csv").read_text() == listed.read_text()
     for name in ("statistics-100.csv", "points.csv", "medians-200.csv"):
         assert (tmp_path / "b/tables" / name).read_text() == (

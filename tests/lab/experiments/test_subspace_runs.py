@@ -87,5 +87,5 @@ def test_the_section_makes_chosen_runs_only(tmp_path, capsys):
     chosen = ["--problem", "clustering/ALLAML", "--strategy", "GSC", "--seeds", "1"]
     assert main([*given, *chosen]) == 0
     text = capsys.readouterr().out
-    assert "2 runs made" in text
+    assert "2 runs finished" in text
     assert "spread and effort" in text

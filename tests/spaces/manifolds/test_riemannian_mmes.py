@@ -277,7 +277,7 @@ class TestMinimize:
         ("given", "error", "message"),
         [
             ({"x0": np.ones((50, 4))}, ValueError, "x0 is not on"),
-            ({"sigma0": None}, ValueError, "sigma0 is needed; 1 suits"),
+            ({"sigma0": None}, ValueError, "sigma0 is needed; on most manifolds 1"),
             ({"bounds": (-1, 1)}, ValueError, "bounds cannot be combined"),
             ({"manifold": 3}, TypeError, "manifold must be one of mmes.spaces.manifolds, not 3"),
         ],

@@ -64,8 +64,11 @@ def test_population_memory_is_used_again() -> None:
     ("act", "message"),
     [
         (lambda es: es.tell([1.0]), "call ask"),
-        (lambda es: (es.ask(), es.tell([1.0])), "values are expected, but 1 came"),
-        (lambda es: (es.ask(), es.tell(np.zeros(99))), "values are expected"),
+        (
+            lambda es: (es.ask(), es.tell([1.0])),
+            "tell needs .* values, one per row, but was given 1",
+        ),
+        (lambda es: (es.ask(), es.tell(np.zeros(99))), "but was given an array of shape"),
         (lambda es: (es.ask(), es.tell([1.0], index=[99])), "index must lie in"),
         (lambda es: (es.ask(), es.tell([1.0], index=[-1])), "index must lie in"),
         (lambda es: (es.ask(), es.tell([1.0, 2.0], index=[1, 1])), "names a row twice"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
+from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.stopping import StopRules
 
 N = 8
 
@@ -28,6 +32,38 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(max_evaluations=es.population_size + 1) is None
     es.tell([sphere(x) for x in es.ask()])
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
+
+
+@dataclass
+class Drifting:
+    """A search whose sigma and whose largest scale of a variable are given."""
+
+    sigma: float
+    scale: float
+    mean: np.ndarray = field(default_factory=lambda: np.ones(N))
+
+    def spread(self) -> float:
+        return self.scale
+
+
+@pytest.mark.parametrize(
+    ("sigma", "scale", "options", "expected"),
+    [
+        (1e21, 1e-21, {}, []),
+        (1e21, 1.0, {}, [StopReason.SIGMA_TOO_LARGE]),
+        (1.0, 1e21, {}, [StopReason.SIGMA_TOO_LARGE]),
+        (1e21, 1e-21, {"sigma_max": 1e3}, [StopReason.SIGMA_TOO_LARGE]),
+        (1e21, 1.0, {"sigma_max": 1e30}, []),
+    ],
+)
+def test_steps_run_away_not_sigma_alone(
+    sigma: float, scale: float, options: dict[str, float], expected: list[StopReason]
+) -> None:
+    """A run of sep-CMA on Rosenbrock's function, n = 1000, was ended while it made progress."""
+    es = make(**options)
+    ends = StopRules(es.options, 0.5, window=200, farthest=1e20, spread=1.0)
+    search = cast(Search, Drifting(sigma, scale))
+    assert list(ends.reasons(search, es.kernel, generation=16)) == expected
 
 
 def test_a_long_window_is_not_looked_through_in_every_generation(
@@ -131,3 +167,33 @@ def test_a_lucky_start_is_no_stagnation() -> None:
     assert stagnated(best, [100.0] * 30)
     assert stagnated(best, [100.0 * (1 - 1e-5) ** g for g in range(30)])
     assert stagnated(best, [math.inf] * 30)
+
+
+@pytest.mark.parametrize(("hidden", "seed"), [(5, 1), (5, 2), (10, 1)])
+@pytest.mark.parametrize("strategy", ["adaptive", "mmes"])
+def test_equal_values_of_a_loss_that_counts_errors_are_no_success(
+    strategy: str, hidden: int, seed: int
+) -> None:
+    """Values stand on a step of the loss; sigma grows to its limit, or to the next step."""
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((40, 2))
+    labels = np.sign(points[:, 0] * points[:, 1])
+
+    def errors(w: np.ndarray) -> float:
+        into, bias, out = w[: 2 * hidden].reshape(2, -1), w[2 * hidden : 3 * hidden], w[-hidden:]
+        return float(np.mean(np.sign(np.tanh(points @ into + bias) @ out) != labels))
+
+    start = np.full(4 * hidden, 0.01)
+    r = mmes.minimize(errors, start, 0.5, strategy=strategy, max_evaluations=20_000, seed=seed)
+    assert r.reason is StopReason.STAGNATED
+    assert not r.success
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_rounding_is_no_step(kind: type) -> None:
+    """Sigma is led to where values differ by rounding again and again: that is convergence."""
+    r = mmes.minimize(
+        lambda x: float(kind(1 + x @ x)), np.ones(N), 0.5, strategy="mmes", xtol=0, seed=1
+    )
+    assert r.reason is StopReason.CONVERGED_F
+    assert r.success

@@ -10,13 +10,13 @@ from mmes.cli.status import OK, Mistake, say
 from mmes.lab.coco import Experiment, run_experiment
 
 _DESCRIPTION = """\
-Run a strategy on a suite of COCO and write the data that its own programs read.
+Run a strategy on a COCO suite and write data that cocopp can read.
 
   mmes coco bbob-largescale --dim 20,40,80 --budget 1e4 --out results
   mmes coco bbob-largescale --budget 1e4 --batch 3/8          one of eight machines or processes
   python -m cocopp results/exdata/...                         tables and figures
 
-A problem ends at COCO's last target or with its budget, with restarts until then.
+Each problem is run, with restarts, until COCO's last target is reached or the budget is spent.
 """
 
 
@@ -26,9 +26,9 @@ def coco(argv: list[str]) -> int:
     parser.add_argument("suite", metavar="SUITE", help="bbob, bbob-largescale, bbob-boxed, ...")
     old = argparse.SUPPRESS
     for flag, name, what in (
-        ("--dim", "dimensions", "numbers of variables, such as 20,40 (all)"),
-        ("--functions", "functions", "functions, such as 1,2 or 1-5 (all)"),
-        ("--instances", "instances", "instances, such as 1-15 (all)"),
+        ("--dim", "dimensions", "numbers of variables, such as 20,40 (default: all)"),
+        ("--functions", "functions", "functions, such as 1,2 or 1-5 (default: all)"),
+        ("--instances", "instances", "instances, such as 1-15 (default: all)"),
         ("--dimensions", "dimensions", old),
     ):
         parser.add_argument(flag, dest=name, type=_integers, default=(), metavar="N,...", help=what)
@@ -37,15 +37,17 @@ def coco(argv: list[str]) -> int:
         type=_positive,
         default=100.0,
         metavar="X",
-        help="evaluations per variable of each problem (100)",
+        help="budget of each problem, in evaluations per variable (default: 100)",
     )
-    parser.add_argument("--strategy", metavar="NAME", help="the strategy (that of mmes run)")
-    parser.add_argument("--name", help="the algorithm's name in the data")
-    parser.add_argument("--seed", type=_integer, default=1, metavar="N", help="the seed (1)")
+    parser.add_argument("--strategy", metavar="NAME", help="the strategy (default: auto)")
+    parser.add_argument("--name", help="name of the algorithm in the data")
     parser.add_argument(
-        "--batch", type=_batch, default=(1, 1), metavar="I/K", help="the I-th of K parts"
+        "--seed", type=_integer, default=1, metavar="N", help="the seed (default: 1)"
     )
-    parser.add_argument("--out", default="mmes-coco", metavar="FOLDER", help="(mmes-coco)")
+    parser.add_argument(
+        "--batch", type=_batch, default=(1, 1), metavar="I/K", help="run only part I of K"
+    )
+    parser.add_argument("--out", default="mmes-coco", metavar="FOLDER", help="(default: mmes-coco)")
     given = vars(parser.parsed(argv))
     out = given.pop("out")
     try:

@@ -24,14 +24,14 @@ from mmes.lab.report import write_report
 from mmes.problems.suite import CHECKPOINTS
 
 _DESCRIPTION = """\
-Let strategies compete on a suite: every function, several seeds, the same budget.
+Compare strategies on a suite: all functions, several seeds, the same budget for all.
 
   mmes compete lsgo2013 --strategy mmes --strategy mos --seeds 5
   mmes compete lsgo2010 --strategy mmes,scaling=adaptive --function f1 --function f7 --seeds 1-3
 
-A finished run is stored at once and never made twice: stopped or killed, the same command goes on.
-All runs of the folder count in the tables, so strategies can be added later, and the runs/ folders
-of several machines can be copied into one.
+Each finished run is stored at once and never repeated: after an interruption, the same command
+continues. The tables contain all runs of the folder, so you can add strategies later and copy the
+runs/ folders of several machines into one.
 """
 
 
@@ -41,18 +41,18 @@ def compete(argv: list[str]) -> int:
     parser.add_argument("suite", metavar="SUITE", help=f"one of {', '.join(entries.SUITES)}")
     parser.add_argument(
         "--strategy", action="append", default=[], metavar="NAME[,OPTION=VALUE...]",
-        help="who competes (may be repeated; default: mmes); label=TEXT names it in the tables",
+        help="a strategy (may be repeated; default: mmes); label=TEXT sets its name in the tables",
     )  # fmt: skip
     parser.add_argument(
         "--function", action="append", default=[], metavar="fN",
-        help="only this function (may be repeated)",
+        help="run only this function (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
-        "--seeds", default="25", metavar="K|I-K", help="1 to K, or I to K (default: 25)"
+        "--seeds", default="25", metavar="K|I-K", help="seeds 1 to K, or I to K (default: 25)"
     )
     parser.add_argument(
         "--budget", type=number, default=CHECKPOINTS[-1], metavar="N",
-        help="evaluations of a run (default: 3e6)",
+        help="evaluations per run (default: 3e6)",
     )  # fmt: skip
     parser.add_argument(
         "--checkpoints", default=",".join(map(str, CHECKPOINTS)), metavar="A,B,...",
@@ -60,9 +60,11 @@ def compete(argv: list[str]) -> int:
     )  # fmt: skip
     parser.add_argument(
         "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
-        help="count the runs of another competition's runs.csv as made (may be repeated)",
+        help="import the runs in the runs.csv of another competition (may be repeated)",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/SUITE)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="output folder (default: out/SUITE)"
+    )
     add_effort(parser)
     args = parser.parsed(argv)
     return guarded(lambda: _compete(args), "compete")

@@ -17,12 +17,14 @@ from mmes.lab.experiments.reproduce import (
     Laboratory,
     chosen_sections,
     compare_plan,
+    missing_runs,
     reproduce_section,
 )
 from mmes.lab.experiments.results.formats import to_text
-from mmes.lab.experiments.results.store import StoreError
+from mmes.lab.experiments.results.section_runs import take_over_section
+from mmes.lab.experiments.results.store import Store, StoreError
 from mmes.lab.experiments.runner import Report
-from mmes.lab.experiments.sections import SECTIONS, Extent
+from mmes.lab.experiments.sections import SECTIONS, Extent, Section
 from mmes.lab.report import write_report
 
 FAILED_RUNS = 1
@@ -56,15 +58,17 @@ def _count(text: str) -> int:
 
 def add_effort(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how to carry out runs."""
-    parser.add_argument("--workers", type=_count, metavar="N", help="processes (all cores)")
+    parser.add_argument(
+        "--workers", type=_count, metavar="N", help="number of processes (default: one per core)"
+    )
     parser.add_argument(
         "--time-limit", type=_positive, metavar="SECONDS",
-        help="begin no further run after so many seconds; start again to go on",
+        help="start no further run after this time; the same command continues later",
     )  # fmt: skip
     parser.add_argument(
         "--part", type=_part, default=(1, 1), metavar="I/K",
-        help="make only part I of K, to spread runs over machines; "
-        "then copy all runs/ folders into one",
+        help="do only part I of K of the runs, to use several machines; "
+        "afterwards copy all runs/ folders into one",
     )  # fmt: skip
     parser.add_argument("--no-report", action="store_true", help="do not write report.html")
 
@@ -72,21 +76,24 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy", action="append", default=[], metavar="LABEL",
-        help="make only the runs of this strategy, as the tables call it (may be repeated)",
+        help="do only the runs of this strategy, named as in the tables (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
         "--problem", action="append", default=[], metavar="LABEL",
-        help="make only the runs on this problem, as the tables call it (may be repeated)",
+        help="do only the runs on this problem, named as in the tables (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
         "--dim", dest="dimension", action="append", default=[], type=_count, metavar="N",
-        help="make only the runs with N variables (may be repeated)",
+        help="do only the runs with N variables (may be repeated)",
     )  # fmt: skip
     parser.add_argument(
         "--dimension", action="append", default=[], type=_count, help=argparse.SUPPRESS
     )
     parser.add_argument(
-        "--seeds", type=_count, metavar="K", help="make only the first K seeds of every cell"
+        "--seeds",
+        type=_count,
+        metavar="K",
+        help="do only the first K seeds of every problem and strategy",
     )
 
 
@@ -123,17 +130,17 @@ def guarded(command: Callable[[], int], name: str) -> int:
     except (ValueError, TypeError, StoreError, ModuleNotFoundError, OSError) as error:
         raise Mistake(f"{name}: {error}") from error
     except KeyboardInterrupt:
-        say(f"mmes {name}: stopped; start it again to go on")
+        say(f"mmes {name}: interrupted; run the same command again to continue")
         return INTERRUPTED
 
 
 def tell(report: Report | None) -> None:
-    """Print how many runs were made."""
+    """Print how many runs were finished, skipped, failed and postponed."""
     if report is None:
         return
-    parts = [f"{report.finished} run{'s' if report.finished != 1 else ''} made"]
+    parts = [f"{report.finished} run{'s' if report.finished != 1 else ''} finished"]
     if report.skipped:
-        parts.append(f"{report.skipped} were there")
+        parts.append(f"{report.skipped} already stored")
     if report.failed:
         parts.append(f"{len(report.failed)} failed")
     if report.postponed:
@@ -145,23 +152,37 @@ def reproduce(argv: list[str]) -> int:
     """Run ``mmes reproduce`` and return its exit code."""
     parser = Parser(
         prog="mmes reproduce",
-        description="Reproduce the paper's experiments, ours beside the published numbers. "
-        "Stopped or killed, it goes on where it was when started again.",
+        description="Repeat the experiments of the paper and compare the results with the "
+        "published ones. After an interruption, the same command continues.",
     )
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help=f"all by default: {', '.join(SECTIONS)}"
+        "sections",
+        nargs="*",
+        metavar="SECTION",
+        help=f"sections (default: all): {', '.join(SECTIONS)}",
     )
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument(
         "--quick", dest="extent", action="store_const", const=Extent.QUICK,
-        default=Extent.QUICK, help="minutes on two cores (the default)",
+        default=Extent.QUICK, help="a short version: minutes on two cores (default)",
     )  # fmt: skip
     extent.add_argument(
         "--full", dest="extent", action="store_const", const=Extent.FULL,
-        help="the published protocol: days",
+        help="the protocol of the paper: days",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/reproduce-EXTENT)")
-    parser.add_argument("--list", action="store_true", help="list sections and runs, make none")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="output folder (default: out/reproduce-quick or out/reproduce-full)",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list sections and the runs that are missing, and exit"
+    )
+    parser.add_argument(
+        "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
+        help="count the runs of another reproduction's SECTION/runs.csv as made (may be repeated)",
+    )  # fmt: skip
     _add_choice(parser)
     add_effort(parser)
     args = parser.parsed(argv)
@@ -171,13 +192,16 @@ def reproduce(argv: list[str]) -> int:
 def _reproduce(args: argparse.Namespace) -> int:
     extent: Extent = args.extent
     sections = chosen_sections(args.sections)
+    folder = args.out or Path("out") / f"reproduce-{extent.value}"
+    for file in args.take_over:
+        planned = [run for section in sections for run in section.runs(extent)]
+        count = take_over_section(file, planned, Store(folder / "runs"))
+        print(f"{count} runs taken over from {file}")
     if args.list:
         for section in sections:
-            count = len(section.runs(extent))
-            print(f"{section.name:<12} {section.title} ({count} runs, {extent.value})")
+            _list(section, extent, folder, _chosen_effort(args))
         return OK
     require_extras(args)
-    folder = args.out or Path("out") / f"reproduce-{extent.value}"
     names = [section.name for section in sections]
     begin, failed = time.monotonic(), 0
     Laboratory(folder, "reproduction", {"protocol": extent.value, "sections": names}).save()
@@ -194,19 +218,42 @@ def _reproduce(args: argparse.Namespace) -> int:
         tell(report)
     if not args.no_report:
         print(f"report: {write_report(folder)}")
-    print(f"all in {time.monotonic() - begin:.0f} s, under {folder}")
+    print(f"finished in {time.monotonic() - begin:.0f} s; results are in {folder}")
     return FAILED_RUNS if failed else OK
+
+
+def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> None:
+    """Print a section and, where some of its runs are made, the cells that lack others."""
+    runs = section.runs(extent)
+    print(f"{section.name:<12} {section.title} ({len(runs)} runs, {extent.value})")
+    finished = Store(folder / "runs").finished()
+    wanted = [run for run in runs if effort.wants(run)]
+    made = sum(run.key in finished for run in wanted)
+    if not made:
+        return
+    rest = "; missing, with the number made:" if made < len(wanted) else ""
+    print(f"  {made} of {len(wanted)} runs are in {folder}{rest}")
+    for (problem, dimension), cells in missing_runs(wanted, finished).items():
+        words = [f"{strategy} {count} of {total}" for strategy, (count, total) in cells.items()]
+        print(f"  {problem}, n = {dimension}: {', '.join(words)}")
 
 
 def bench(argv: list[str]) -> int:
     """Run ``mmes bench`` and return its exit code."""
     parser = Parser(
         prog="mmes bench",
-        description="Compare strategies on your own problems, as a plan in TOML says. "
-        "Stopped or killed, it goes on where it was when started again.",
+        description="Compare strategies on your own problems, as described in a TOML file. "
+        "After an interruption, the same command continues.",
     )
-    parser.add_argument("plan", type=Path, metavar="PLAN.toml", help="what to run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder (out/NAME-OF-THE-FILE)")
+    parser.add_argument(
+        "plan", type=Path, metavar="PLAN.toml", help="the plan: problems, strategies, seeds, limits"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="output folder (default: out/ and the name of the plan)",
+    )
     add_effort(parser)
     args = parser.parsed(argv)
     return guarded(lambda: _bench(args), "bench")
@@ -229,11 +276,13 @@ def report(argv: list[str]) -> int:
     """Run ``mmes report`` and return its exit code."""
     parser = Parser(
         prog="mmes report",
-        description="Write one HTML file about a folder of `mmes reproduce`, `mmes bench` or "
-        "`mmes run --out`; it opens offline in any browser.",
+        description="Write one HTML page about the results of `mmes reproduce`, `mmes bench` or "
+        "`mmes run --out`. It needs no network.",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file (DIR/report.html)")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with the results")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="output file (default: DIR/report.html)"
+    )
     args = parser.parsed(argv)
 
     def command() -> int:

@@ -11,9 +11,9 @@ def problems(argv: list[str]) -> int:
     """Run ``mmes problems`` and return the exit code."""
     parser = Parser(
         prog="mmes problems",
-        description="List the built-in problems, or say more about one of them.",
+        description="List the built-in problems, or describe one of them.",
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="a problem")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the problem to describe")
     name = parser.parsed(argv).name
     if name is None:
         width = max(len(entry.name) for entry in entries())

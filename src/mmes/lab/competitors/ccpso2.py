@@ -34,7 +34,8 @@ class CCPSO2(Competitor):
         Option(
             "cauchy_share",
             float,
-            "Probability that a coordinate moves by a Cauchy number, not a normal one.",
+            "Probability that a coordinate is sampled from a Cauchy distribution instead of a "
+            "normal one.",
             default=0.5,
             symbol="p",
             low=0,

@@ -34,7 +34,7 @@ class DECCDG(Competitor):
         Option(
             "rounding",
             float,
-            "Share of the largest value that a difference must exceed too; 0 as published.",
+            "Fraction of the largest value that a difference must also exceed; 0 as published.",
             default=0.0,
             low=0,
         ),

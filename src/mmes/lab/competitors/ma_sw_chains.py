@@ -48,7 +48,7 @@ class MASWChains(Competitor):
         Option(
             "local_share",
             float,
-            "Share of the evaluations that local search takes.",
+            "Fraction of the evaluations used by local search.",
             default=0.5,
             low=0,
             high=1,
@@ -58,7 +58,7 @@ class MASWChains(Competitor):
         Option(
             "improvement_threshold",
             float,
-            "A local search that improves its member by less ends its chain.",
+            "A local search that improves its member by less than this ends its chain.",
             default=0.0,
             low=0,
         ),

@@ -49,12 +49,16 @@ class SHADEILS(Competitor):
         Option(
             "restart_threshold",
             float,
-            "A round with a smaller relative improvement counts as stagnant.",
+            "A round whose relative improvement is smaller than this is stagnant.",
             default=0.01,
             low=0,
         ),
         Option(
-            "restart_rounds", int, "Stagnant rounds in a row before a restart.", default=3, low=1
+            "restart_rounds",
+            int,
+            "Number of consecutive stagnant rounds before a restart.",
+            default=3,
+            low=1,
         ),
     )
 

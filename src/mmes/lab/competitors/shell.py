@@ -34,7 +34,7 @@ SHARED_OPTIONS = (
     Option(
         "stagnation_window",
         int,
-        "Evaluations over which the best value must improve; 'off' never stops for stagnation.",
+        "Number of evaluations within which the best value must improve; 'off' disables this test.",
         default_text="1000 n, at least 200000",
         low=1,
         choices=("off",),
@@ -51,9 +51,7 @@ class HasSimd(Protocol):
 
 def population_option(default: int, low: int) -> Option:
     """Return the option of the population size."""
-    return Option(
-        "population_size", int, "Members of the population.", default=default, symbol="NP", low=low
-    )
+    return Option("population_size", int, "Population size.", default=default, symbol="NP", low=low)
 
 
 class Competitor(Optimizer):
@@ -118,7 +116,7 @@ class Competitor(Optimizer):
 
     def _begin(self, space: Space, options: dict[str, Any]) -> None:
         if space.x0 is None or space.box is None:
-            raise ValueError("x0 is needed: an optimizer begins at a point")
+            raise ValueError("x0 is needed: an optimizer starts at a point")
         self.planned_bytes = self._planned(space.n, options)
         self.options = options
         if options["seed"] is None:

@@ -7,17 +7,18 @@ The folder holds ``runs/`` (the store), one folder per section with its tables a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmes.checkpoint.files import write_json
+from mmes.checkpoint.files import write_json, write_text
 from mmes.lab.experiments.analysis.figures import write_figure
 from mmes.lab.experiments.analysis.overview import overview
 from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.plan import Plan, Trial
 from mmes.lab.experiments.results.formats import write_table
+from mmes.lab.experiments.results.section_runs import section_runs_as_csv
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.lab.experiments.runner import Report, execute, shard
 from mmes.lab.experiments.sections import SECTIONS, Extent, Findings, Material, Section
@@ -163,9 +164,27 @@ def reproduce_section(
         store = Store(folder / "runs")
         report = carry_out(runs, store, effort, section.workers or effort.workers)
     measurement_of(section, extent, folder, make=True)
-    findings = section.present(material_of(section, extent, folder))
+    material = material_of(section, extent, folder)
+    findings = section.present(material)
     write_findings(findings, folder / section.name)
+    if runs:
+        listed = section_runs_as_csv(material.runs, material.outcomes)
+        write_text(folder / section.name / "runs.csv", listed)
     return report, findings
+
+
+def missing_runs(
+    runs: Iterable[Trial], finished: Collection[str]
+) -> dict[tuple[str, int], dict[str, tuple[int, int]]]:
+    """Return runs made and wanted by place and strategy, of the cells that lack some."""
+    cells: dict[tuple[str, int, str], list[bool]] = {}
+    for run in runs:
+        cells.setdefault(run.cell, []).append(run.key in finished)
+    found: dict[tuple[str, int], dict[str, tuple[int, int]]] = {}
+    for (problem, dimension, strategy), made in cells.items():
+        if not all(made):
+            found.setdefault((problem, dimension), {})[strategy] = sum(made), len(made)
+    return found
 
 
 def chosen_sections(names: Sequence[str]) -> list[Section]:

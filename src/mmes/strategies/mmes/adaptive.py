@@ -37,10 +37,12 @@ def default_c_d(n: int) -> float:
 def _option_table() -> tuple[Option, ...]:
     changes: dict[str, dict[str, Any]] = {
         "scaling": {
-            "text": "'adaptive' learns one scale per variable during the run; 'off' keeps them.",
+            "text": "'adaptive' learns one scale per variable during the run; 'off' keeps `scale`.",
             "default": "adaptive",
         },
-        "damping": {"text": "Divides the rate of the step size; doubled with lambda at a restart."},
+        "damping": {
+            "text": "Divisor of the learning rate of sigma; doubled with lambda at each restart."
+        },
         "c_s": {"default": forces.C_S},
         "c_a": {"default_text": "min(4 / n, 1 - (2/3)^(1/m))"},
         "c_d": {"default_text": "min(0.002, 0.06 / sqrt n)"},
@@ -48,8 +50,8 @@ def _option_table() -> tuple[Option, ...]:
     mirroring = Option(
         "mirroring",
         str,
-        "'adaptive' lets the ranking of mirrored pairs decide how many candidates are independent; "
-        "'off' mirrors all of them, as MMES does.",
+        "'adaptive' decides by the ranking of mirrored pairs how many candidates are drawn "
+        "independently; 'off' mirrors all of them, as MMES does.",
         default="adaptive",
         choices=("adaptive", "fixed"),
         spelt={"fixed": "off"},
@@ -57,10 +59,11 @@ def _option_table() -> tuple[Option, ...]:
     step_size = Option(
         "step_size",
         str,
-        "'forces' lets the path of the selected draws and the paired test act on sigma at the rate "
-        "lambda / n; 'paired' is the paired test alone, as in MMES.",
+        "Rule for sigma: 'forces' combines the path of the selected steps and the paired test, at "
+        "the rate lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates "
+        "two more points per generation, for objectives that change between generations.",
         default="forces",
-        choices=("forces", "paired"),
+        choices=("forces", "paired", "probes"),
     )
     return step_size, *(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
@@ -87,6 +90,7 @@ class AdaptiveSearch(MMESSearch):
             made,
             adaptive_mirroring=options["mirroring"] == "adaptive",
             two_forces=options["step_size"] == "forces",
+            two_probes=options["step_size"] == "probes",
         )
 
 

@@ -100,6 +100,7 @@ class Generation:
             self._noise_path.follow(population, ranking, state, generation)
 
         # Archive, mean and path, unless they have moved ahead of the values.
+        former = kernel.copy(state.mean) if p.two_probes else None
         if self._former is None:
             self._move(population, ranking, state, generation)
         self._former = None
@@ -107,6 +108,11 @@ class Generation:
         # With signed weights the mean may leave the box.
         if self._box is not None and mirroring.kappa(p, state) > 0:
             self._lead_back(state.mean, self._box)
+
+        # Beyond the paper: the shift of the mean, for the probes of the next generation.
+        if former is not None:
+            kernel.assign(state.shift, state.mean)
+            kernel.blend(state.shift, 1.0, -1.0, former)
 
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
         if p.c_d is not None:
@@ -116,7 +122,8 @@ class Generation:
             )
 
         # Without a value of the start point, the first generation has nothing to be compared with.
-        if state.previous.size:
+        # With probes generations are not compared at all.
+        if state.previous.size and not p.two_probes:
             # Success: L = sum_{i <= mu} w_i [f(x_{i:lambda}) < that of the previous generation].
             share = success_share(best, state.previous, p.weights)
             # Average: W <- (1 - c_sigma) W + sqrt(c_sigma (2 - c_sigma) mu_eff) (2 L - 1).
@@ -143,7 +150,7 @@ class Generation:
 
     def begin(self, population: Handle, ranking: Handle, state: State, generation: int) -> None:
         """Begin an update ahead of the values, by their ranking on a device (`Kernel.ranked`)."""
-        if self.needs_all:
+        if self.needs_all or self.parameters.two_probes:
             return
         self._former = state.archive.order.copy(), state.archive.stamps.copy()
         ranks = np.arange(self.parameters.population_size)

@@ -28,7 +28,8 @@ OPTIONS = (
     Option(
         "archive_size",
         int,
-        "Stored directions; reduced with a warning where the default would not fit into memory.",
+        "Number of stored directions. If the default does not fit into memory, it is reduced with "
+        "a warning.",
         symbol="m",
         default_text="2 ceil(sqrt n)",
         low=1,
@@ -36,15 +37,16 @@ OPTIONS = (
     Option(
         "archive_dtype",
         str,
-        "Precision of the stored directions; 'bfloat16', on a device alone, takes half the memory.",
+        "Floating-point type of the stored directions. 'bfloat16' (on a device only) halves the "
+        "memory.",
         default="float32",
         choices=("float32", "bfloat16"),
     ),
     Option(
         "rows_at_once",
         int,
-        "Candidates made at a time; with fewer than a generation has, there is no population, and "
-        "parents are made again. 'all' insists on one.",
+        "Number of candidates made at a time. If it is smaller than the population, the population "
+        "is not stored and parents are recomputed. 'all' always stores it.",
         default_text="all that fit",
         low=1,
         choices=("all",),
@@ -52,7 +54,7 @@ OPTIONS = (
     Option(
         "mixing",
         int,
-        "Mixing strength: directions that one step mixes; 'm' takes as many as are stored.",
+        "Mixing strength: the number of directions mixed into one step; 'm' is the archive size.",
         default=4,
         symbol="l",
         low=1,
@@ -62,27 +64,31 @@ OPTIONS = (
     Option(
         "sampling",
         str,
-        "'mixture' draws from P_m in O(n l); 'exact' from the Gaussian target P_a in O(n m).",
+        "'mixture' samples from the mixture P_m in O(n l), 'exact' from its Gaussian target P_a in "
+        "O(n m).",
         default="mixture",
         choices=("mixture", "exact"),
     ),
     Option(
         "isotropic",
         str,
-        "Law of the isotropic part: normal, Student-t with 5 degrees of freedom (MMES-T), or "
-        "Rademacher signs (MMES-R), all of unit variance.",
+        "Distribution of the isotropic part, with unit variance: normal, Student-t with 5 degrees "
+        "of freedom (MMES-T), or Rademacher signs (MMES-R).",
         default="normal",
         choices=("normal", "student", "rademacher"),
     ),
     mirrored_option(True),
     rate_option(
-        "c_a", "Rate of the covariance: weight of the newest direction.", "4 / n", below_one=True
+        "c_a",
+        "Learning rate of the covariance: the weight of the newest direction.",
+        "4 / n",
+        below_one=True,
     ),
-    rate_option("c_c", "Rate of the evolution path.", "0.4 / sqrt n"),
+    rate_option("c_c", "Learning rate of the evolution path.", "0.4 / sqrt n"),
     Option(
         "spacing",
         int,
-        "Generations that stored directions should lie apart.",
+        "Intended distance between stored directions, in generations.",
         symbol="T",
         default_text="ceil(1 / c_c)",
         low=1,
@@ -90,7 +96,7 @@ OPTIONS = (
     Option(
         "c_s",
         float,
-        "Rate of the success average of the paired test.",
+        "Learning rate of the averaged success of the paired test.",
         default=0.3,
         symbol="c_sigma",
         low=0,
@@ -101,7 +107,8 @@ OPTIONS = (
     Option(
         "significance",
         float,
-        "Significance level of the paired test: sigma grows where success is surer than 1 - this.",
+        "Significance level of the paired test: sigma grows when success is significant at this "
+        "level.",
         default=0.05,
         symbol="alpha_z",
         low=0,
@@ -112,12 +119,12 @@ OPTIONS = (
     Option(
         "scaling",
         str,
-        "'adaptive' learns one scale per variable during the run (beyond the paper).",
+        "'adaptive' learns one scale per variable during the run (not in the paper).",
         default="fixed",
         choices=("fixed", "adaptive"),
         spelt={"fixed": "off"},
     ),
-    rate_option("c_d", "Rate of the adaptive scaling.", "1 / n"),
+    rate_option("c_d", "Learning rate of the adaptive scaling.", "1 / n"),
 )
 
 _NOISE = {"normal": Noise.NORMAL, "student": Noise.STUDENT, "rademacher": Noise.RADEMACHER}
@@ -143,6 +150,7 @@ class Parameters:
     c_d: float | None  # None: scales stay as given
     adaptive_mirroring: bool = False
     two_forces: bool = False  # the step size of `forces`, in place of the paired test alone
+    two_probes: bool = False  # the step size of `probes`
 
     @cached_property
     def population_size(self) -> int:

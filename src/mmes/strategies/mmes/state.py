@@ -27,6 +27,8 @@ class State:
     concordance         C (beyond the paper)  whether pairs are ranked oppositely (1) or alike
     scale               d (beyond the paper)  one scale per variable; None stands for ones
     noise_path          (beyond the paper)    path of the isotropic parts; None: not followed
+    shift               (beyond the paper)    last shift of the mean; None: there are no probes
+    progress            s (beyond the paper)  smoothed advantage of the probe ahead
     ==================  ====================  ================================================
 
     Vectors of length n are the kernel's; nothing else looks into them.
@@ -41,3 +43,5 @@ class State:
     concordance: float = -0.5
     scale: Handle | None = None
     noise_path: Handle | None = None
+    shift: Handle | None = None
+    progress: float = 0.0

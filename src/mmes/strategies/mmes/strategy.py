@@ -13,6 +13,7 @@ from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
+from mmes.strategies.mmes.probes import adapt
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.archive import Archive
 from mmes.strategies.parts.recombination import default_population_size
@@ -57,6 +58,7 @@ class MMESSearch(Recorded[State]):
             previous=np.empty(0),
             scale=scale,
             noise_path=kernel.vector(n) if p.two_forces else None,
+            shift=kernel.vector(n) if p.two_probes else None,
         )
 
     @staticmethod
@@ -78,6 +80,9 @@ class MMESSearch(Recorded[State]):
         learnt = options["scaling"] == "adaptive", options.get("step_size") == "forces"
         # The scale and its change; the path of the isotropic parts and its step.
         vectors += 8 * n * 2 * sum(learnt)
+        if options.get("step_size") == "probes":
+            # The shift and the mean before it; both probes, and one of them in passing.
+            vectors += 8 * n * 3 + entry_bytes * n * 2
         if any(learnt):  # the noise that they are learnt from
             vectors += min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)
@@ -117,6 +122,29 @@ class MMESSearch(Recorded[State]):
         self._generation.sample(population, self.state, generation, rows)
 
     @property
+    def probing(self) -> bool:
+        """See `Probes.probing`."""
+        return self.parameters.two_probes
+
+    @property
+    def probes_ready(self) -> bool:
+        """See `Probes.probes_ready`: from the second generation on, and after growth."""
+        return self.parameters.two_probes and self.state.previous.size > 0
+
+    def probes(self) -> tuple[Handle, ...]:
+        """See `Probes.probes`: the mean and its last shift, once more and taken back."""
+        kernel, state, points = self._kernel, self.state, []
+        for sign in (1.0, -1.0):
+            point = kernel.copy(state.mean)
+            kernel.blend(point, 1.0, sign, state.shift)
+            points.append(point)
+        return tuple(points)
+
+    def take_probes(self, probes: Vector, values: Vector) -> None:
+        """See `Probes.take_probes`."""
+        adapt(self.state, probes.item(0), probes.item(1), values)
+
+    @property
     def needs_population(self) -> bool:
         """See `MakesParents.needs_population`."""
         return self._generation.needs_all
@@ -141,7 +169,8 @@ class MMESSearch(Recorded[State]):
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
-        super().restore({"concordance": self.state.concordance} | scalars, arrays)
+        fresh = {"concordance": self.state.concordance, "progress": self.state.progress}
+        super().restore(fresh | scalars, arrays)
         if self.state.previous.size not in (0, self.parameters.mu):
             raise ValueError(f"previous must have {self.parameters.mu} values")
 

@@ -20,7 +20,7 @@ from mmes.strategies.shell.protocol import Setup, Vector
 POPULATION_SIZE = Option(
     "population_size",
     int,
-    "Candidates per generation.",
+    "Number of candidates per generation.",
     symbol="lambda",
     default_text="4 + floor(3 ln n)",
     low=2,
@@ -32,7 +32,7 @@ def mirrored_option(default: bool) -> Option:
     return Option(
         "mirrored",
         bool,
-        "Mirrored pairs of candidates, m + sigma y and m - sigma y.",
+        "Sample candidates in mirrored pairs, m + sigma y and m - sigma y.",
         default=default,
     )
 
@@ -42,7 +42,7 @@ def damping_option(text: str = "Damping of the mutation strength") -> Option:
     return Option(
         "damping",
         float,
-        f"{text}; doubled together with lambda at a restart.",
+        f"{text}; doubled with lambda at each restart.",
         default=1.0,
         symbol="d_sigma",
         low=0,

@@ -45,6 +45,22 @@ def evenly(
     return spread
 
 
+def sidelined(
+    ranking: NDArray[np.int64], values: NDArray[np.float64], failures: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the ranking with the failed candidates behind the parents, and values sorted by it.
+
+    Where the worst candidates push the mean away, those must do so that are known to be bad.
+    """
+    size = ranking.size
+    seen = size - failures
+    parents = min(size // 2, seen)
+    order = np.concatenate((ranking[:parents], ranking[seen:], ranking[parents:seen]))
+    moved = np.empty(size)
+    moved[order] = values[ranking]
+    return order, moved
+
+
 # Beyond these, steps vanish or overflow in double precision, whatever limits a user sets.
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 

@@ -21,7 +21,7 @@ from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
 from mmes.strategies.parts.growth import grown_options
-from mmes.strategies.parts.recombination import evenly, rank
+from mmes.strategies.parts.recombination import evenly, rank, sidelined
 from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.collapse import Collapse
@@ -31,6 +31,7 @@ from mmes.strategies.shell.protocol import (
     GivesUp,
     HasArchive,
     MakesParents,
+    Probes,
     Revalues,
     Search,
     UpdatesAhead,
@@ -49,6 +50,8 @@ from mmes.strategies.shell.stopping import StopRules
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
+# Further points of a search that probes.
+PROBES = 2
 
 
 class AskTell(Optimizer):
@@ -141,6 +144,7 @@ class AskTell(Optimizer):
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
         self.box, self._setup = begun.box, begun.setup
+        self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
         self.search = self.search_type(begun.setup, begun.plan.options)
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
@@ -152,14 +156,15 @@ class AskTell(Optimizer):
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
         rounded = isinstance(self.box, Rounded)
-        watches = self.watches_collapse and not rounded
+        probing = isinstance(self.search, Probes) and self.search.probing
+        watched = self.watches_collapse and not (probing or rounded)
         self._rules = StopRules(
             self.options,
             self.sigma0,
             window=patience(begun.setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
-            collapse=Collapse(self._n, self.sigma0) if watches else None,
+            collapse=Collapse(self._n, self.sigma0) if watched else None,
             integers=rounded,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
@@ -187,7 +192,7 @@ class AskTell(Optimizer):
 
     @property
     def population_size(self) -> int:
-        """Candidates per generation, lambda, besides the start point in the first one."""
+        """Candidates per generation, lambda, besides the start point or probes."""
         return self.search.population_size
 
     @property
@@ -258,21 +263,25 @@ class AskTell(Optimizer):
 
     def _some(self, rows: NDArray[np.intp]) -> Handle:
         rows = rows - self._extra_rows()
-        first = self._first() if (rows < 0).any() else None
+        first = self._first() if (rows < 0).any() else ()
         return self._candidates.some(self.search, self.generation, rows, first)
 
     def _candidate(self, row: int) -> Handle:
         return self.kernel.copy(self.kernel.row(self._some(np.array([row])), 0))
 
     def _draw(self) -> None:
-        first = self._first() if self._extra_rows() else None
+        first = self._first() if self._extra_rows() else ()
         self._candidates.make_all(self.search, self.generation, first)
 
-    def _first(self) -> Handle:
-        """Return the start point as a candidate."""
+    def _first(self) -> tuple[Handle, ...]:
+        """Return the points before those that are drawn: the start point, or probes."""
+        if isinstance(self.search, Probes) and self.search.probes_ready:
+            box = self._setup.box
+            points = self.search.probes()
+            return tuple(as_candidate(self.kernel, point, self._n, box) for point in points)
         # Points that the search keeps apart from the box need no walls.
         walls = self._walls() if self._candidates.mapping is None else None
-        return as_candidate(self.kernel, self.search.mean, self._n, walls)
+        return (as_candidate(self.kernel, self.search.mean, self._n, walls),)
 
     def _fetched(self, values: Any, whole: bool) -> Any:
         """Return values of a device; the search begins its update while they are on their way."""
@@ -286,7 +295,7 @@ class AskTell(Optimizer):
         return self.kernel.fetched(values)
 
     def _own_reasons(self) -> Iterator[StopReason]:
-        return self._rules.reasons(self.search, self.kernel, self.generation)
+        return self._rules.reasons(self.search, self.kernel, self.generation, self._widest)
 
     def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
         """Double population size and damping, and go on from where the search stands.
@@ -438,6 +447,8 @@ class AskTell(Optimizer):
         self._pending = None
 
     def _extra_rows(self) -> int:
+        if isinstance(self.search, Probes) and self.search.probes_ready:
+            return PROBES
         return int(self.generation == 0 and self.search.needs_start_value)
 
     def _complete(self, values: Vector) -> None:
@@ -463,8 +474,11 @@ class AskTell(Optimizer):
             self._best_value = lowest
             self._best_x = self._candidate(best)
         points = self._candidates.points
+        probes = ranked[:0]
         if extra:
-            if ranked.item(0) != math.inf:
+            if isinstance(search, Probes) and search.probes_ready:
+                probes = ranked[:extra]
+            elif ranked.item(0) != math.inf:
                 search.start(ranked.item(0))
             ranked = ranked[extra:]
             points = None if points is None else self.kernel.part(points, extra)
@@ -476,21 +490,25 @@ class AskTell(Optimizer):
         # Without information the state stays: the next generation is another draw.
         if failed and isinstance(search, GivesUp):
             search.give_up()
-        compared = evenly(ranked, ranking, failures) if failures and not failed else ranked
+        compared = ranked
+        if failures and not failed:
+            compared = evenly(ranked, ranking, failures)
+            ranking, compared = sidelined(ranking, compared, failures)
         if not failed:
             sigma = search.sigma
             if points is not None:
                 search.update(points, ranking, compared, self.generation)
             elif isinstance(search, MakesParents):
                 search.update_alone(ranking, compared, self.generation)
+            if probes.size and isinstance(search, Probes):
+                search.take_probes(probes, ranked)
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)
                 short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
             elif _ties_decide(ranked, ranking, failures):
-                widest = widest_sigma(self.box, self.sigma0)
-                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, widest))
+                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,16 +49,14 @@ class Candidates:
         self.evaluated: Handle = None
         self.asked = False
 
-    def make_all(self, search: Search, generation: int, first: Handle | None) -> None:
-        """Make all candidates; `first`, where there is one, is one more row before the others."""
-        kernel, rows = self._kernel, search.population_size
-        if first is None:
-            points = drawn = kernel.population(rows, self._n)
-        else:
-            rows += 1
-            points = kernel.population(rows, self._n)
-            kernel.assign(kernel.row(points, 0), first)
-            drawn = kernel.part(points, 1)
+    def make_all(self, search: Search, generation: int, first: Sequence[Handle]) -> None:
+        """Make all candidates; the points of `first`, if any, are rows before the others."""
+        kernel, rows = self._kernel, search.population_size + len(first)
+        points = drawn = kernel.population(rows, self._n)
+        if first:
+            for row, point in enumerate(first):
+                kernel.assign(kernel.row(points, row), point)
+            drawn = kernel.part(points, len(first))
         search.sample(drawn, generation)
         if isinstance(self.mapping, Rounded):
             self.mapping.widen(drawn, search.mean)
@@ -78,10 +78,10 @@ class Candidates:
         )
         self.make_all(search, generation, self._first)
 
-    def some(self, search: Search, generation: int, rows: Rows, first: Handle | None) -> Handle:
+    def some(self, search: Search, generation: int, rows: Rows, first: Sequence[Handle]) -> Handle:
         """Return these candidates as they are evaluated, made now where not all of them are there.
 
-        What is made here is not kept. `first`, where there is one, is row -1, before the others.
+        What is made here is not kept. The points of `first` are the rows up to -1.
         """
         self.asked = True
         kernel = self._kernel
@@ -91,8 +91,8 @@ class Candidates:
         wanted, positions = np.unique(rows, return_inverse=True)
         made = kernel.population(wanted.size, self._n)
         drawn = wanted[wanted >= 0]
-        if drawn.size < wanted.size:
-            kernel.assign(kernel.row(made, 0), first)
+        for place, row in enumerate(wanted[wanted < 0]):
+            kernel.assign(kernel.row(made, place), first[row])
         if drawn.size:
             search.sample(kernel.part(made, wanted.size - drawn.size), generation, drawn)
         if self.mapping is not None and wanted.size:

@@ -18,8 +18,8 @@ COMMON_OPTIONS = (
     Option(
         "seed",
         int,
-        "Seed of all random numbers; None takes a fresh one, which the result records.",
-        default_text="fresh",
+        "Seed of all random numbers. With None a new one is drawn and recorded in the result.",
+        default_text="drawn at random",
         low=0,
         high=SEED_LIMIT - 1,
         advice="from a numpy Generator take int(rng.integers(2**32))",
@@ -27,29 +27,30 @@ COMMON_OPTIONS = (
     Option(
         "bounds_handling",
         str,
-        "How the points of the search become points of the box: by a smooth map that is the "
-        "identity inside, by clipping onto the wall, or by reflection at it.",
+        "How candidates are kept within the bounds: 'smooth' maps them by a smooth function, "
+        "'clip' moves them to the bound, 'reflect' mirrors them at it.",
         default="smooth",
         choices=BOXES,
     ),
     Option(
         "xtol",
         float,
-        "Stop when steps are shorter than this times the first ones.",
+        "Stop when the steps are shorter than this fraction of the initial steps.",
         default=1e-11,
         low=0,
     ),
     Option(
         "ftol",
         float,
-        "Stop when all values of a window differ by at most this; 0 stands for rounding.",
+        "Stop when all values within a window of generations differ by at most this; 0 means up to "
+        "rounding errors.",
         default=0.0,
         low=0,
     ),
     Option(
         "sigma_min",
         float,
-        "Stop when the mutation strength falls to this.",
+        "Stop when the mutation strength falls to this value.",
         default_text="none",
         low=0,
         expert=True,
@@ -57,8 +58,8 @@ COMMON_OPTIONS = (
     Option(
         "sigma_max",
         float,
-        "Stop when the mutation strength grows to this.",
-        default_text="1e20 sigma0",
+        "Stop when the mutation strength grows to this value.",
+        default_text="steps of 1e20 sigma0",
         low=0,
         low_open=True,
         expert=True,
@@ -66,8 +67,8 @@ COMMON_OPTIONS = (
     Option(
         "stagnation_window",
         int,
-        "Generations that the tests on values look back on; the test for stagnation looks back on "
-        "ten times as many. 'off' never stops for these reasons.",
+        "Number of past generations that the stopping tests on values compare; the test for "
+        "stagnation compares ten times as many. 'off' disables these tests.",
         default_text="n, at least 200",
         low=1,
         choices=("off",),
@@ -76,7 +77,7 @@ COMMON_OPTIONS = (
     Option(
         "stagnation_tolerance",
         float,
-        "Relative improvement per generation below which a run counts as stagnated, as in the "
+        "Relative improvement per generation below which a run has stagnated; the rule behind the "
         "paper's tables.",
         default_text="off",
         low=0,
@@ -85,8 +86,8 @@ COMMON_OPTIONS = (
     Option(
         "kernel",
         str,
-        "Native (C++) or reference (numpy) kernel, or torch operations on a device; 'auto' takes "
-        "the best there is.",
+        "Implementation of the vector operations: 'native' (C++), 'reference' (numpy), 'torch' or "
+        "'triton' (on a device). 'auto' chooses the fastest that is available.",
         default="auto",
         choices=_KERNEL_NAMES,
         expert=True,
@@ -94,31 +95,31 @@ COMMON_OPTIONS = (
     Option(
         "threads",
         int,
-        "Threads of the native kernel; no result depends on it.",
-        default_text="the variable MMES_THREADS; 1, or all cores for large generations",
+        "Number of threads of the native kernel. It does not affect the result.",
+        default_text="MMES_THREADS if it is set; else 1, or all cores for large generations",
         low=1,
         high=4096,
     ),
     Option(
         "device",
         str,
-        "Where the state lives and candidates are made, as torch names it: 'cuda', 'cuda:1', "
-        "'cpu'. Candidates are then tensors there; without a device they are numpy arrays.",
-        default_text="that of x0 where it is a tensor",
+        "Device that holds the state and makes the candidates, as torch names it: 'cuda', "
+        "'cuda:1', 'cpu'. Candidates are then tensors on it; otherwise they are numpy arrays.",
+        default_text="the device of x0 if that is a tensor, otherwise none",
     ),
     Option(
         "population_dtype",
         str,
-        "Precision of the candidates on a device.",
-        default_text="float32, on the CPU float64",
+        "Floating-point type of the candidates on a device.",
+        default_text="float32; float64 on the CPU",
         choices=("float32", "float64"),
         expert=True,
     ),
     Option(
         "mean_dtype",
         str,
-        "Precision of mean, path and scales on a device. In float32 a search ends where its steps "
-        "are shorter than the spacing of such numbers at the mean.",
+        "Floating-point type of mean, path and scales on a device. With float32 a search ends when "
+        "its steps are shorter than the spacing of float32 numbers at the mean.",
         default_text="float64",
         choices=("float32", "float64"),
         expert=True,

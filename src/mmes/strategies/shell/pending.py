@@ -101,6 +101,6 @@ def received(
 def told_values(values: Any, count: int) -> Vector:
     """Return told values through the one door; a wrong number of them is a TellError."""
     try:
-        return as_values(values, count, "")
+        return as_values(values, count, "tell needs {}, one per row, but was given {}")
     except ValueError as error:
         raise TellError(str(error)) from None

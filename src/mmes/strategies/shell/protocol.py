@@ -178,6 +178,29 @@ class MakesParents(Protocol):
 
 
 @runtime_checkable
+class Probes(Protocol):
+    """A search that has further points evaluated with a generation, to learn sigma from them."""
+
+    @property
+    def probing(self) -> bool:
+        """Whether it does so in this run; generations are then not compared with one another."""
+        ...
+
+    @property
+    def probes_ready(self) -> bool:
+        """Whether the present generation has such points."""
+        ...
+
+    def probes(self) -> tuple[Handle, ...]:
+        """Return the two points: rows before those that are drawn, treated by the box as they."""
+        ...
+
+    def take_probes(self, probes: Vector, values: Vector) -> None:
+        """Take in their values and those of the candidates, after the update; inf: failed."""
+        ...
+
+
+@runtime_checkable
 class UpdatesAhead(Protocol):
     """A search on a device that begins its update while the values travel to the host."""
 

@@ -68,7 +68,7 @@ class StrategySetup:
     def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
         """Return what a strategy, an `AskTell`, begins with in a space that was checked."""
         if space.x0 is None:
-            raise ValueError("x0 is needed: an optimizer begins at a point")
+            raise ValueError("x0 is needed: an optimizer starts at a point")
         plan = planned_search(strategy.search_type, kernel, options, space.extent)
         start = space.x0.ravel()
         box = None

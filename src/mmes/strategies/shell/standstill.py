@@ -19,6 +19,9 @@ LOOKS = 1000
 LONG = 10
 # Values that differ by so many units of the last place are the same.
 ULPS = 4
+# Values of a generation that differ by more than this share of all differences ever seen, and by so
+# many times what counts as the same, are not those of a search that converged.
+APART, TIMES_SAME = 1e-3, 1e3
 
 
 class ValueHistory:
@@ -55,6 +58,7 @@ class ValueHistory:
         self._improvements: deque[tuple[int, float]] = deque()
         self._generation = 0
         self._fell = True  # whether values fell over the long window, when last looked
+        self._apart = 0  # generations with values since some of one generation lay apart
 
     def observe(self, generation: int, best: float, lowest: float, highest: float) -> None:
         """Take note of the best value so far, and of the values of the generation that ends.
@@ -69,6 +73,8 @@ class ValueHistory:
             return
         self._newest = lowest, highest
         self._ever = min(lowest, self._ever[0]), max(highest, self._ever[1])
+        allowed = max(APART * (self._ever[1] - self._ever[0]), TIMES_SAME * self._same())
+        self._apart = 0 if highest - lowest > allowed else self._apart + 1
         self._values.append(lowest)
         longest = LONG * self.window
         if len(self._values) > longest + longest // 10 + 1:
@@ -91,16 +97,29 @@ class ValueHistory:
     def converged(self) -> bool:
         """Whether the newest generation, and the best of each in the window, are the same."""
         lowest, highest = self._newest
-        same = self.ftol or ULPS * math.ulp(max(abs(lowest), abs(highest)))
+        same = self._same()
         if not highest - lowest <= same or len(self._values) < self.window:
             return False
         recent = self._recent(self.window)
         return float(recent.max()) - float(recent.min()) <= same
 
     @property
+    def on_steps(self) -> bool:
+        """Whether values lay apart within the window: equal ones are then those of a step of f.
+
+        The values of a search that converged differ by rounding, or hardly more, all the time; on a
+        loss that counts errors they are the same, or differ by an error.
+        """
+        return self._apart < self.window
+
+    @property
     def stagnated(self) -> bool:
         """Whether values stopped falling: over the long window, or by the tolerance if given."""
         return not self._fell if self.tolerance is None else self._within_tolerance(self.tolerance)
+
+    def _same(self) -> float:
+        """Return by how much the newest values may differ and be the same."""
+        return self.ftol or ULPS * math.ulp(max(map(abs, self._newest)))
 
     def _values_fell(self) -> bool:
         """Compare the medians of the newest and of the oldest third of the long window."""
@@ -143,7 +162,7 @@ class ValueHistory:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state."""
         lines = np.array(self._improvements, dtype=np.float64).reshape(-1, 2)
-        extremes = np.array([*self._newest, *self._ever, float(self._fell)])
+        extremes = np.array([*self._newest, *self._ever, float(self._fell), self._apart])
         return {
             "improvements": lines,
             "recent": np.array(self._values, dtype=np.float64),
@@ -159,8 +178,10 @@ class ValueHistory:
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
         self._values = array("d", map(float, arrays["recent"]))
-        low, high, lowest, highest, fell = map(float, arrays["extremes"])
+        low, high, lowest, highest, fell, *apart = map(float, arrays["extremes"])
         self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+        # Older states do not know it.
+        self._apart = int(apart[0]) if apart else self.window
 
 
 def median(values: NDArray[np.float64]) -> float:

@@ -23,6 +23,8 @@ _EVERY = 16
 _FAILURE_RATE = 0.05
 # Where more candidates failed lately, the search was too blind to say that it converged.
 MOST_FAILURES = 0.3
+# Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
+_NEAR_WIDEST = 0.5
 
 
 class StopRules:
@@ -60,7 +62,8 @@ class StopRules:
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
-        self._highest_sigma = min(options["sigma_max"] or 1e20 * sigma0, LARGEST_SIGMA)
+        self._highest_sigma = min(options["sigma_max"] or math.inf, LARGEST_SIGMA)
+        self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
         self._farthest, self._first_spread = farthest, spread
         self._integers, self._window, self._short_steps = integers, window, 0
@@ -105,8 +108,13 @@ class StopRules:
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
 
-    def reasons(self, search: Search, kernel: Kernel, generation: int) -> Iterator[StopReason]:
-        """Give all reasons that hold now, the most telling first."""
+    def reasons(
+        self, search: Search, kernel: Kernel, generation: int, widest: float
+    ) -> Iterator[StopReason]:
+        """Give all reasons that hold now, the most telling first.
+
+        `widest` is the mutation strength beyond which a plateau does not lead.
+        """
         still, sigma = self._standstill, search.sigma
         # A look now and then is enough, and costs nothing then: per generation steps grow by less
         # than half, and float32 directions overflow only at 1e38.
@@ -118,16 +126,23 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            yield self._trusted(StopReason.CONVERGED_F)
+            # Where the ranking tells nothing sigma grows. Equal values of a search that converged
+            # differ again soon, by little; those of a plateau do not, or by much. Integers make
+            # steps of any objective.
+            lost = not self._integers and (still.on_steps or sigma > _NEAR_WIDEST * widest)
+            yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
+        # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
+        step = sigma * search.spread() if look else math.nan
         if self._integers:
             if self._short_steps >= self._window:
                 yield self._trusted(StopReason.CONVERGED_X)
-        elif look and sigma * search.spread() < self._smallest_step * self._first_spread:
+        elif step < self._smallest_step * self._first_spread:
             collapsed = self.collapse is not None and self.collapse.collapsed
             yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
+        ran_away = ran_away or step > self._largest_step * self._first_spread
         if ran_away or not sigma < self._highest_sigma:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:

@@ -1,0 +1,89 @@
+"""The single runs of a section as one CSV file: to publish, and to take over again.
+
+A run is known by its key; the file holds what it took and what it reached, not its curve.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.store import Store, TrialResult
+
+COLUMNS = (
+    "problem", "n", "strategy", "seed", "reached", "evaluations", "generations", "restarts",
+    "best", "status", "cpu_seconds", "started", "mmes", "key",
+)  # fmt: skip
+
+
+def section_runs_as_csv(runs: Iterable[Trial], results: Mapping[str, TrialResult]) -> str:
+    """Return the finished runs, one per line, by problem, dimension, strategy and seed."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    listed = list(runs)
+    cells = list(dict.fromkeys(run.cell for run in listed))
+    for run in sorted(listed, key=lambda run: (cells.index(run.cell), run.seed)):
+        if run.key not in results:
+            continue
+        result = results[run.key]
+        what = [*run.cell, run.seed, int(result.reached)]
+        effort = [result.evaluations, result.generations, result.restarts]
+        end = [repr(result.best), result.status, f"{result.cpu_seconds:.1f}", result.started]
+        writer.writerow([*what, *effort, *end, result.versions.get("mmes", ""), run.key])
+    return text.getvalue()
+
+
+def take_over_section(path: Path, runs: Iterable[Trial], store: Store) -> int:
+    """Store those runs of a CSV file that are planned and not stored yet; return how many.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one of single runs, or holds a run that is not planned.
+    """
+    planned = {run.key: run for run in runs}
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}")
+        rows = list(reader)
+    stored, count = store.finished(), 0
+    for number, row in enumerate(rows, start=2):
+        if row["key"] not in planned:
+            raise ValueError(f"{path}, line {number}: no planned run has the key {row['key']!r}")
+        try:
+            result = _from_row(row)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        if row["key"] not in stored:
+            store.write(planned[row["key"]], result)
+            count += 1
+    return count
+
+
+def _from_row(row: Mapping[str, str]) -> TrialResult:
+    best, evaluations = float(row["best"]), int(row["evaluations"])
+    return TrialResult(
+        best=best,
+        evaluations=evaluations,
+        generations=int(row["generations"]),
+        restarts=int(row["restarts"]),
+        reached=bool(int(row["reached"])),
+        status=row["status"],
+        message="Taken over from a list of single runs.",
+        seconds=float(row["cpu_seconds"]),
+        cpu_seconds=float(row["cpu_seconds"]),
+        objective_seconds=0.0,
+        started=row["started"],
+        versions={"mmes": row["mmes"]},
+        trace_evaluations=np.array([float(evaluations)]),
+        trace_best=np.array([best]),
+        trace_sigma=np.array([np.nan]),
+    )

@@ -1,0 +1,50 @@
+"""The step size by two probes, for objectives that change between generations.
+
+Where each generation has a minibatch of its own, its values cannot be compared with those of the
+one before. So the last shift of the mean, delta = m_t - m_(t-1), is tested within a generation: two
+further candidates, m + delta and m - delta, are evaluated with it and ranked among it,
+
+    a = (rank of m - delta  -  rank of m + delta) / lambda,
+    s <- 0.7 s + 0.3 a,    sigma <- sigma exp(s / 3).
+
+If it pays to go on, the steps were too short, and sigma grows. Under random ranking a has mean 0,
+whatever n and lambda are. Nothing here compares two generations, or depends on n.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.strategies.mmes.state import State
+from mmes.strategies.parts.recombination import bounded_sigma
+
+# Rate of the average s, and how much it is damped.
+_RATE, _DAMPING = 0.3, 3.0
+
+
+def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> float | None:
+    """Return a, by ranks among both probes and the candidates; None where a probe failed.
+
+    Of equal values each has the middle rank, so that they favour neither. A candidate that failed
+    has the value inf.
+    """
+    if not (math.isfinite(forward) and math.isfinite(backward)):
+        return None
+    low, high = min(forward, backward), max(forward, backward)
+    # Ranks between the two, twice: those of equals count half, and the probes one another.
+    above = np.count_nonzero(values > low) + np.count_nonzero(values >= low)
+    beyond = np.count_nonzero(values > high) + np.count_nonzero(values >= high)
+    apart = (above - beyond) / 2 + (low < high)
+    return math.copysign(apart, backward - forward) / values.size
+
+
+def adapt(state: State, forward: float, backward: float, values: NDArray[np.float64]) -> None:
+    """Let the probes of a generation change sigma."""
+    a = advantage(forward, backward, values)
+    if a is None:
+        return
+    state.progress = (1 - _RATE) * state.progress + _RATE * a
+    state.sigma = bounded_sigma(state.sigma * math.exp(state.progress / _DAMPING))

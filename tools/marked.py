@@ -1,0 +1,37 @@
+"""Tables that programs write into pages, between two comments that name them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; all columns but the first are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def renewed(page: str, texts: Mapping[str, str]) -> str:
+    """Return the page with every text between its marks renewed; it need not have all of them."""
+    for name, text in texts.items():
+        mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if mark in page:
+            before, _, rest = page.partition(mark)
+            page = f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def write_or_check(path: Path, texts: Callable[[], Mapping[str, str]]) -> int:
+    """Renew a page, or with --check only say by the exit status whether it is up to date."""
+    page = path.read_text(encoding="utf-8")
+    new = renewed(page, texts())
+    if "--check" in sys.argv:
+        if page != new:
+            print(
+                f"{path.name} is not what the single runs say: run {sys.argv[0]}", file=sys.stderr
+            )
+        return int(page != new)
+    path.write_text(new, encoding="utf-8")
+    return 0
