@@ -93,6 +93,7 @@ ASKED_BY_NAME = {
     "base/tensors.py": "tensors, without an import of torch",
     "cli/run.py": "the result that an error carries",
     "cli/start.py": "arguments of the command line",
+    "constraints/given.py": "constraints of SciPy, without an import of it",
     "evaluate/adapter.py": "an evaluator of the user's",
     "evaluate/factory.py": "the name of a function of the user's",
     "evaluate/futures.py": "an executor of Dask",

@@ -176,8 +176,13 @@ class Lagrangian:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return its arrays."""
-        names = ("equality", "multipliers", "factors", "mean", "first")
-        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in names}
+        return {
+            "equality": self.equality.astype(np.float64),
+            "multipliers": self.multipliers,
+            "factors": self.factors,
+            "mean": self.mean,
+            "first": self.first,
+        }
 
     @classmethod
     def restored(cls, n: int, entries: dict[str, Any], arrays: dict[str, Any]) -> Lagrangian:
