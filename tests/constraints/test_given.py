@@ -118,7 +118,7 @@ def test_competitors_and_replicas_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be combined with the strategy 'decc-g'"):
         minimized(constraints=first, strategy="decc-g", bounds=(-5.0, 5.0))
     with pytest.raises(ValueError, match="cannot be combined with replicas"):
-        minimized(constraints=first, workers=SimpleNamespace(evaluator=None))
+        minimized(constraints=first, workers=SimpleNamespace(evaluator=lambda: None))
 
 
 def test_an_objective_that_returns_constraints_returns_a_pair() -> None:

@@ -215,3 +215,12 @@ def test_the_start_point_counts_where_it_is_feasible() -> None:
     assert result.nfev == 1
     assert result.fun == 72.0
     assert result.constraint_violation == 0.0
+
+
+def test_a_constraint_whose_curvature_outweighs_that_of_f_is_met() -> None:
+    # Without a penalty factor above 2/9 the Lagrangian has no minimum at x_0 = 1.
+    result = run(constraints=lambda x: 1.0 - x[0] ** 3, n=4)
+    assert result.success
+    assert abs(result.fun - 1.0) < 1e-5
+    assert result.multipliers is not None
+    assert abs(result.multipliers[0] - 2 / 3) < 0.05

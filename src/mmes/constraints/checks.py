@@ -10,6 +10,7 @@ import numpy as np
 
 from mmes.constraints.given import Constraints
 from mmes.evaluate.adapter import is_evaluator
+from mmes.evaluate.protocol import MakesEvaluator
 from mmes.spaces.space import Space
 from mmes.strategies import AskTell
 
@@ -38,7 +39,7 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
             f"constraints cannot be combined with the strategy {strategy.name!r}, which compares "
             "new candidates with the values of old ones: take 'auto' or an evolution strategy"
         )
-    if hasattr(workers, "evaluator"):
+    if isinstance(workers, MakesEvaluator):
         raise ValueError(
             "constraints cannot be combined with replicas, which exchange one value per candidate: "
             "give workers= a number or an executor"
@@ -69,7 +70,7 @@ def _check_linear(given: Constraints, space: Space) -> None:
     optimize: Any = importlib.import_module("scipy.optimize")
     rows, limits, equal_rows, equal_limits = [], [], [], []
     for part in linear:
-        matrix = part.matrix.toarray() if hasattr(part.matrix, "toarray") else part.matrix
+        matrix = part.matrix if isinstance(part.matrix, np.ndarray) else part.matrix.toarray()
         equal, above, below = part.sides(matrix.shape[0])
         lower, upper = (np.broadcast_to(side, matrix.shape[0]) for side in (part.lower, part.upper))
         rows += [matrix[above], -matrix[below]]

@@ -18,8 +18,8 @@ Vector = NDArray[np.float64]
 
 # Values that differ by so many units of the last place of f are the same.
 _ULPS = 64
-# For so many generations, or as many as there are variables.
-_WINDOW = 200
+# For so many generations, or a tenth of the number of variables.
+_WINDOW = 20
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
 
@@ -36,6 +36,8 @@ class Measurement:
         f.
     constraints : ndarray
         g.
+    prices : ndarray
+        The sizes of the multipliers when it was found.
     violation : float
         The largest violation; 0 where there is none.
     feasible : bool
@@ -45,6 +47,7 @@ class Measurement:
     x: Any
     value: float
     constraints: Vector
+    prices: Vector
     violation: float
     feasible: bool
 
@@ -135,7 +138,7 @@ class Handling:
     @property
     def converged(self) -> bool:
         """Whether values have been the same, but for rounding, for a window of generations."""
-        return self._standstill >= max(self.n, _WINDOW)
+        return self._standstill >= max(self.n // 10, _WINDOW)
 
     @property
     def offset(self) -> float:
@@ -246,12 +249,18 @@ class Handling:
             f, g = f[good], g[good]
         size, feasible = np.maximum(self._sizes(g), 0.0), self._feasible(g)
         violation = size.max(axis=1)
-        honest = f + np.add.reduce(np.abs(self.lagrangian.multipliers) * size, axis=1)
+        # Multipliers that run away later devalue nothing.
+        prices = np.abs(self.lagrangian.multipliers)
+        if kept is not None:
+            prices = np.minimum(prices, kept.prices)
+        honest = f + np.add.reduce(prices * size, axis=1)
         best = int(np.lexsort((honest, np.where(feasible, -1.0, violation)))[0])
         if best < good.size:
             x = kernel.copy(points[int(good[best])].reshape(-1))
             value, found = float(f[best]), bool(feasible[best])
-            self.best = Measurement(x, value, g[best].copy(), float(violation[best]), found)
+            prices = np.abs(self.lagrangian.multipliers)
+            worst = float(violation[best])
+            self.best = Measurement(x, value, g[best].copy(), prices, worst, found)
 
     # State
 
@@ -273,6 +282,7 @@ class Handling:
             found["tolerances"] = self._tolerances
         if self.best is not None:
             found |= {"best_x": to_numpy(self.best.x), "best_constraints": self.best.constraints}
+            found["best_prices"] = self.best.prices
         return found
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
@@ -293,9 +303,10 @@ class Handling:
             if x.size != self.n or not np.isfinite(x).all():
                 raise ValueError("best_x must be a point: finite, with one entry per variable")
             g = np.array(arrays["best_constraints"], np.float64)
-            if g.shape != self._tolerances.shape:
+            prices = np.array(arrays["best_prices"], np.float64)
+            if g.shape != self._tolerances.shape or prices.shape != g.shape:
                 raise ValueError("best_constraints are not those of the constraints")
             value = float(entries["best"]["value"])
             violation = checked_scalar("violation", entries["best"]["violation"], 0.0)
             feasible = bool(self._feasible(g))
-            self.best = Measurement(kernel.from_host(x), value, g, violation, feasible)
+            self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)

@@ -9,7 +9,8 @@ generation, with g and h = L at its weighted mean (the mean of the parents by th
 h' of the generation before:
 
     l_i <- l_i + w_i g_i / d,              not below 0 for an inequality
-    w_i <- w_i chi^(1/2)  where  w_i g_i^2 < k_1 |h - h'|  or  k_2 |g_i - g_i'| < |g_i'|
+    w_i <- w_i chi^(1/4)  where  w_i g_i^2 < k_1 |h - h'|  or  k_2 |g_i - g_i'| < |g_i'|
+                          or g_i moves away from 0
            w_i / chi      otherwise
 
 N.B. where this differs from the papers, whose constants were found for few variables (k_1 = 3 / n,
@@ -18,6 +19,9 @@ k_2 = 5, d = 5, chi = 2^(1/(5 n)); the mean is evaluated):
 - g and h are averages of evaluated candidates, so that nothing is evaluated besides them;
 - a strategy moves by about 1/T per generation, T = n / mu_eff, and the constants follow that:
   k_1 = 1 / mu_eff, k_2 = 2.8 sqrt(T), chi = 2^(1/max(5, T)). For n = 10 they are about the same;
+- a factor also grows while g_i moves away from 0 on the same side: else it
+  falls where the curvature of g needs it (x^2 under x^3 >= 1), or nothing damps the multipliers (a
+  linear f, the cube of Klee and Minty);
 - d = 5 + a / mu_eff, with a constraints active: the multipliers of many constraints swing with the
   search, and with d = 5 a sphere under 100 of them never settles (n = 200);
 - w_i begins at iqr(f) / (n iqr(g_i)^2) in the first generation that violates the constraint, and
@@ -43,7 +47,7 @@ Vector = NDArray[np.float64]
 _K2 = 2.8
 _DAMPING = 5.0
 # The odds of growing to shrinking at which a penalty factor stays.
-_ODDS = 0.5
+_ODDS = 0.25
 # A constraint that is still violated when its factor has grown by this is never fulfilled.
 _HOPELESS = 1e9
 
@@ -152,8 +156,9 @@ class Lagrangian:
         clamped = ~self.equality & (moved < 0)
         small = w * mean * mean * mu_eff < change
         still = _K2 * math.sqrt(slow) * np.abs(mean - self.mean) < np.abs(self.mean)
+        leaving = (mean * self.mean > 0) & (np.abs(mean) > np.abs(self.mean))
         chi = 2.0 ** (1.0 / max(_DAMPING, slow))
-        factors = w * np.where(small | still, chi**_ODDS, 1.0 / chi)
+        factors = w * np.where(small | still | leaving, chi**_ODDS, 1.0 / chi)
         self.multipliers = np.where(active, np.where(clamped, 0.0, moved), lam)
         self.factors = np.where(active & ~clamped & (np.abs(mean) > self.negligible), factors, w)
 
@@ -171,8 +176,13 @@ class Lagrangian:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return its arrays."""
-        names = ("equality", "multipliers", "factors", "mean", "first")
-        return {name: np.asarray(getattr(self, name), dtype=np.float64) for name in names}
+        return {
+            "equality": self.equality.astype(np.float64),
+            "multipliers": self.multipliers,
+            "factors": self.factors,
+            "mean": self.mean,
+            "first": self.first,
+        }
 
     @classmethod
     def restored(cls, n: int, entries: dict[str, Any], arrays: dict[str, Any]) -> Lagrangian:

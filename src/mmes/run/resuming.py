@@ -94,7 +94,7 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
         # Older checkpoints have no word for some of them.
-        known = {option.name: option.default for option in RUN_OPTIONS} | saved["limits"]
+        known = {"constraint_tolerance": 1e-6, "returns_constraints": False} | saved["limits"]
         limits = {option.name: known[option.name] for option in RUN_OPTIONS}
         own = saved["options"] | limits | {"threads": None, "resume": "never"}
         if "kernel" not in given:

@@ -362,6 +362,8 @@ class AskTell(Optimizer):
         failures = int(np.count_nonzero(found == np.inf))
         if isinstance(self.search, Revalues) and failures < found.size:
             self.search.revalue(np.sort(evenly(found, ranking, failures)))
+        # How values fall with sigma says nothing where the objective changes.
+        self._rules.collapse = None
 
     def resume_at(self, sigma: float) -> None:
         """Go on with this mutation strength; the tests on values begin anew."""
