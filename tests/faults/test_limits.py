@@ -26,10 +26,10 @@ START = (np.ones(6), 0.5)
 
 def test_row20_an_impossible_size_is_refused_before_anything_is_allocated(monkeypatch):
     monkeypatch.setattr("mmes.base.memory.available_bytes", lambda: 20 * 2**30)
-    huge = np.broadcast_to(0.0, 10**8)  # takes no memory itself
+    huge = np.broadcast_to(0.0, 10**9)  # takes no memory itself
     tracemalloc.start()
     try:
-        with pytest.raises(MemoryError, match=r"n = 100000000 .* GiB\) are usable|GiB are usable"):
+        with pytest.raises(MemoryError, match=r"n = 1000000000 .* GiB\) are usable|GiB are usable"):
             mmes.MMES(huge, 1.0)
         assert tracemalloc.get_traced_memory()[1] < 10**6
     finally:

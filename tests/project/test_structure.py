@@ -89,6 +89,7 @@ def test_no_package_is_a_heap() -> None:
 
 # What is found by its name at run time: types say what strategies, searches and workers offer.
 ASKED_BY_NAME = {
+    "base/interrupts.py": "who handles a signal",
     "base/loading.py": "code of the user's, by its name",
     "base/tensors.py": "tensors, without an import of torch",
     "cli/run.py": "the result that an error carries",
@@ -109,7 +110,6 @@ ASKED_BY_NAME = {
     "lab/experiments/results/store.py": "a type of polars",
     "replicas/mpi.py": "the method for a message",
     "replicas/replica.py": "the method for a message",
-    "run/interrupts.py": "who handles a signal",
     "run/loop.py": "the result that an error carries",
     "run/progress.py": "an observer of the user's",
     "run/result.py": "fields by their names, as SciPy has it",
@@ -118,6 +118,7 @@ ASKED_BY_NAME = {
     "spaces/boxes/box.py": "all fields of a dataclass",
     "spaces/start.py": "what was given in place of a number",
     "strategies/parts/record.py": "all fields of a dataclass",
+    "testing/laws.py": "fields of two results, by their names",
 }
 
 

@@ -156,12 +156,14 @@ def planned_search(
 
     if given is not None:
         return plan(given)
-    if whole is None:
+    # Not for a population that is absurd, rather than variables that are many.
+    alone = whole is None and size <= n
+    if alone:
         fitting = int(usable * _SHARE_FOR_ROWS) // (kernel.entry_bytes * n)
         for rows in ("all", max(fitting, 1)):
             with contextlib.suppress(MemoryError):
                 return plan(rows)
-    return plan("all" if whole is not None else 1)
+    return plan(1 if alone else "all")
 
 
 def check_integers(space: Space, options: dict[str, Any], kernel: Kernel) -> None:

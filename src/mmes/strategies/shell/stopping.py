@@ -109,7 +109,7 @@ class StopRules:
             self._standstill.observe(generation, best, *extremes)
 
     def reasons(
-        self, search: Search, kernel: Kernel, generation: int, widest: float
+        self, search: Search, kernel: Kernel, generation: int, widest: float = math.inf
     ) -> Iterator[StopReason]:
         """Give all reasons that hold now, the most telling first.
 
