@@ -39,8 +39,10 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
     }
     named = {_ARRAYS.get(name, name): array for name, array in arrays.items()}
     # It kept no values of generations: the tests on them begin anew.
-    fresh = {"recent": np.empty(0), "extremes": np.array([np.inf, -np.inf, np.inf, -np.inf, 1.0])}
-    return migrated, {f"search/{name}": array for name, array in fresh.items()} | named
+    recent, extremes = "search/recent", "search/extremes"
+    named.setdefault(recent, np.empty(0))
+    known = named.get(extremes, np.array([np.inf, -np.inf, np.inf, -np.inf, 1.0]))
+    return migrated, named | {extremes: np.append(known, -1.0)}
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class HostVectors:
         pool = self._pool
         if pool and (rows > pool[0].shape[0] or n != pool[0].shape[1]):
             pool.clear()  # the population has grown: that memory will not be asked for again
+        if pool and rows == 1 < pool[0].shape[0]:
+            return aligned((1, n), np.float64)  # a point in passing opens no second population
         for block in pool:
             if block.free:
                 return block.lent(rows)

@@ -178,10 +178,9 @@ class ValueHistory:
         if self.tolerance is not None:
             self._improvements = deque((int(g), float(best)) for g, best in arrays["improvements"])
         self._values = array("d", map(float, arrays["recent"]))
-        low, high, lowest, highest, fell, *apart = map(float, arrays["extremes"])
+        low, high, lowest, highest, fell, apart = map(float, arrays["extremes"])
         self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
-        # Older states do not know it.
-        self._apart = int(apart[0]) if apart else self.window
+        self._apart = self.window if apart < 0 else int(apart)  # format 1 did not know it
 
 
 def median(values: NDArray[np.float64]) -> float:
