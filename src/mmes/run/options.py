@@ -55,9 +55,8 @@ LIMITS = (
     Option(
         "noise",
         str,
-        "'auto' detects whether the objective is noisy and, if so, increases the population; 'on' "
-        "tests for noise at the start and always reports averages; 'off' never evaluates a point "
-        "twice.",
+        "'auto' detects noise and increases the population if there is any; 'on' tests for it at "
+        "the start and always reports averages; 'off' never evaluates a point twice.",
         default="auto",
         choices=("auto", "yes", "no"),
         spelt={"yes": "on", "no": "off"},

@@ -59,9 +59,8 @@ def _option_table() -> tuple[Option, ...]:
     step_size = Option(
         "step_size",
         str,
-        "Rule for sigma: 'forces' combines the path of the selected steps and the paired test, at "
-        "the rate lambda / n; 'paired' is the paired test alone, as in MMES; 'probes' evaluates "
-        "two more points per generation, for objectives that change between generations.",
+        "Rule for sigma: 'forces' (path and paired test); 'paired', as in MMES; 'probes' (two more "
+        "evaluations per generation), for objectives that change between generations.",
         default="forces",
         choices=("forces", "paired", "probes"),
     )
