@@ -26,7 +26,7 @@ import torch
 
 import mmes
 from mmes.kernels import DrawnRows, ReferenceKernel
-from mmes.kernels.gpu import triton
+from mmes.kernels.gpu import triton_sampling
 from mmes.kernels.gpu.torch import TorchKernel
 
 RESULTS: list[dict[str, object]] = []
@@ -289,7 +289,11 @@ def variants(copy: float) -> None:
         sampling, _ = moved_bytes(es)
         for blocks, warps in ((64, 1), (64, 2), (128, 1), (128, 2), (128, 4), (256, 4)):
             for draws in (1, 2, 4, 32):
-                triton._BLOCKS, triton._DRAWS, triton._WARPS = blocks, draws, warps
+                triton_sampling.BLOCKS, triton_sampling.DRAWS, triton_sampling.WARPS = (
+                    blocks,
+                    draws,
+                    warps,
+                )
                 es.kernel.launch.forget()
                 seconds = kernel_seconds(resample(es), "sample", 10)
                 record(
@@ -300,7 +304,7 @@ def variants(copy: float) -> None:
                     us=1e6 * seconds,
                     share_of_copy=sampling / seconds / copy,
                 )
-        triton._BLOCKS, triton._DRAWS, triton._WARPS = DEFAULTS
+        triton_sampling.BLOCKS, triton_sampling.DRAWS, triton_sampling.WARPS = DEFAULTS
 
 
 def profiled(n: int) -> None:
@@ -335,7 +339,7 @@ def profiled(n: int) -> None:
 STRATEGIES = "mmes", "adaptive"
 # Variables, stored directions, and generations to be timed.
 SIZES = (10**4, 200, 200), (10**5, 634, 200), (10**6, 2000, 100), (16 * 10**6, 800, 10)
-DEFAULTS = triton._BLOCKS, triton._DRAWS, triton._WARPS
+DEFAULTS = triton_sampling.BLOCKS, triton_sampling.DRAWS, triton_sampling.WARPS
 
 
 def main() -> None:

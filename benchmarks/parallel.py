@@ -15,7 +15,7 @@ import numpy as np
 
 from mmes.evaluate.remote import Task
 from mmes.evaluate.serial import SerialEvaluator
-from mmes.evaluate.workers.processes import ProcessEvaluator
+from mmes.evaluate.workers.pool import ProcessEvaluator
 from mmes.evaluate.workers.shared import SHARED_BYTES
 from mmes.strategies.parts.recombination import default_population_size
 

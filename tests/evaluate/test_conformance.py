@@ -7,7 +7,7 @@ import pytest
 
 from mmes.evaluate.futures import FuturesEvaluator
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
-from mmes.evaluate.workers.processes import ProcessEvaluator
+from mmes.evaluate.workers.pool import ProcessEvaluator
 from mmes.testing.evaluators import CHECKS, check_evaluator
 
 

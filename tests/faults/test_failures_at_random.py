@@ -7,7 +7,7 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
-from mmes.strategies.parts.recombination import evenly, rank, sidelined
+from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.registry import STRATEGIES
 from mmes.strategies.shell.standstill import ValueHistory
 

@@ -13,6 +13,7 @@ import pytest
 import mmes
 from mmes.base.reasons import StopReason
 from mmes.errors import RestartWarning
+from mmes.run.saving import restored_state, saved_state
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 
@@ -57,7 +58,7 @@ def test_a_state_saves_and_restores_itself() -> None:
     state.es.tell([sphere(x) for x in state.es.ask()])
     state.record()
     now = Spent(retried=2, seconds=1.5)
-    again = RunState.restored(made, state.saved(made, now))
+    again = restored_state(made, saved_state(state, made, now))
     assert (again.start, again.growth, again.evaluations, again.generations) == (
         state.start, state.growth, state.evaluations, state.generations,
     )  # fmt: skip
@@ -77,8 +78,8 @@ def test_population_and_damping_follow_the_growth() -> None:
     assert (state.start, state.growth) == (1, 3)
     assert state.es.population_size == 8 * size
     assert state.es.options["damping"] == 8 * damping
-    saved = state.saved(made, Spent())
-    assert RunState.restored(made, saved).growth == 3
+    saved = saved_state(state, made, Spent())
+    assert restored_state(made, saved).growth == 3
 
 
 # A run that is run again

@@ -69,7 +69,7 @@ def make_evaluator(
         count = usable_cores()
     # Imported where they are needed: multiprocessing alone takes a tenth of `import mmes`.
     if count >= 1:
-        from mmes.evaluate.workers.processes import ProcessEvaluator
+        from mmes.evaluate.workers.pool import ProcessEvaluator
 
         return ProcessEvaluator(task, count, timeout, retries, lost, options["chunk_size"])
     if isinstance(workers, MakesEvaluator):

@@ -29,16 +29,16 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
-from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Verdict, comparable
 from mmes.run.progress import Observers, Progress
-from mmes.run.restarts import RESTARTABLE
-from mmes.run.result import Result
+from mmes.run.progress_line import watchers
+from mmes.run.result import Result, result_of
 from mmes.run.resuming import continued, resumed_arguments
-from mmes.run.saving import Saver, checked_notes
+from mmes.run.saving import Saver, checked_notes, restored_state, saved_state
 from mmes.run.settings import RunSettings
+from mmes.run.starts import RESTARTABLE
 from mmes.run.state import RunState, Spent
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
@@ -107,7 +107,7 @@ class Run:
         self._state = (
             RunState.begun(settings, held)
             if state is None
-            else RunState.restored(settings, state, held)
+            else restored_state(settings, state, held)
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
@@ -525,7 +525,7 @@ class Run:
             if constrained and self._state.violates(reason):
                 others, reason = [reason, *others], StopReason.INFEASIBLE
         reasons = (reason, *(other for other in others if other is not reason))
-        return self._state.result(self._settings, self._now(), reasons)
+        return result_of(self._state, self._settings, self._now(), reasons)
 
     def _now(self) -> Spent:
         return Spent(seconds=self._limits.elapsed, retried=self._evaluator.retried)
@@ -540,7 +540,7 @@ class Run:
         copy : bool
             Whether the arrays are copied; without, they change as the run goes on.
         """
-        return self._state.saved(self._settings, self._now(), copy)
+        return saved_state(self._state, self._settings, self._now(), copy)
 
     @classmethod
     def from_state(

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
+from mmes.run.noise import Reevaluation
+from mmes.run.settings import RunSettings
+from mmes.run.state import RunState, Spent
+from mmes.strategies import Optimizer
 
 
 @dataclass(frozen=True)
@@ -131,3 +135,83 @@ class Result:
                 value = np.array2string(value, threshold=6, edgeitems=2, precision=6)
             lines.append(f"{f.name:>{width}}: {value}")
         return "\n".join(lines)
+
+
+def result_of(
+    state: RunState,
+    settings: RunSettings,
+    now: Spent,
+    reasons: tuple[StopReason, ...],
+) -> Result:
+    """Return what the run leaves behind; parameters as in `saved_state`."""
+    es, reason = state.es, reasons[0]
+    again = state.again or Reevaluation(np.empty(0), np.empty(0))
+    beside = again.failed + state.partial.failed + state.noise.failed
+    total = state.spent + state.here() + now + Spent(failed=beside)
+    mean = es.kernel.copy(es.mean)
+    name, average, error = again.better()
+    # Who says that it is noisy gets averages in any case.
+    averaged = state.noise.noisy or settings.limits["noise"] == "yes"
+    found = state.better_start()
+    if not averaged or average == math.inf:
+        name, average, error = "x", found[0], math.nan
+    constrained, feasible = _constrained(state, name, averaged and average < math.inf)
+    success, target = reason.converged, settings.limits["target"]
+    if target is not None:
+        # By what is returned: one lucky value of a noisy objective is no success.
+        success = reason is StopReason.TARGET_REACHED and average <= target
+    # An unfinished generation has no line yet; nor has a point that was no candidate.
+    written = state.history.last_best
+    unwritten = state.partial.evaluations or (state.evaluations and written != state.best_value)
+    return Result(
+        x=es.kernel.copy(mean if name == "mean" else found[1]),
+        fun=average,
+        nfev=state.evaluations + again.evaluations,
+        nit=state.generations,
+        success=success and feasible,
+        status=reason.status,
+        message=reason.sentence,
+        reason=reason,
+        reasons=reasons,
+        noisy=state.noise.noisy,
+        fun_std=None if math.isnan(error) else error,
+        best_seen=state.best_value,
+        mean=mean,
+        sigma=es.sigma,
+        seed=settings.seed,
+        starts=state.start + 1,
+        failed=total.failed,
+        time=total.seconds,
+        history=state.history.columns(state.line() if unwritten else None),
+        strategy=settings.strategy_in_words,
+        options=dict(es.options) | {"seed": settings.seed},
+        kernel=_kernel_in_words(es),
+        retried=total.retried,
+        reevaluated=None if state.again is None else state.again.values(),
+        **constrained,
+    )
+
+
+def _constrained(state: RunState, name: str, averaged: bool) -> tuple[dict[str, Any], bool]:
+    """Return what a result says of the constraints, and whether its point fulfils them.
+
+    `name` says which point it is, "x" or "mean", and `averaged` whether by new evaluations.
+    """
+    handled, again = state.constraints, state.again
+    if handled is None:
+        return {}, True
+    violation = math.inf if handled.best is None else handled.best.violation
+    feasible = handled.feasible
+    if averaged and again is not None:
+        index = ("x", "mean").index(name)
+        violation = float(again.violations[index])
+        feasible = bool(again.excess[index] == 0.0)
+    said = {"constraint_violation": violation, "multipliers": handled.multipliers}
+    return said | {"active": handled.active}, feasible
+
+
+def _kernel_in_words(es: Optimizer) -> str:
+    """Return the kernel, and whether it worked without a population."""
+    if es.rows_at_once == es.rows:
+        return es.kernel.name
+    return f"{es.kernel.name}, without a population: {es.rows_at_once} candidates at a time"

@@ -1,17 +1,157 @@
-"""When a run writes its checkpoint, and what happens if the disk says no."""
+"""What a checkpoint of a run holds, when it is written, and what happens if the disk says no."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mmes.base.tensors import to_numpy
+from mmes.constraints import Constraints
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
+from mmes.run.history import COLUMNS, History
+from mmes.run.noise import NoiseWatch, Reevaluation, Verdict
+from mmes.run.resuming import understood
+from mmes.run.settings import RunSettings
+from mmes.run.state import RunState, Spent
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 # Writing takes at most about this share of a run's time, however large the state is.
 _WRITING_SHARE = 0.1
+
+
+def saved_state(
+    state: RunState, settings: RunSettings, now: Spent, copy: bool = True
+) -> dict[str, Any]:
+    """Return the state after the last completed generation: JSON-able entries and "arrays".
+
+    Parameters
+    ----------
+    settings : RunSettings
+        The settings, which are kept with it.
+    now : Spent
+        The seconds and the repeated evaluations of this process.
+    copy : bool
+        Whether the arrays are copied; without, they change as the run goes on.
+    """
+    search = state.es.state(copy)
+    arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
+    own = settings.space.arrays() | (
+        {} if state.best is None else {"best_x": to_numpy(state.best[1])}
+    )
+    arrays |= {name: array.copy() if copy else array for name, array in own.items()}
+    arrays["history"] = state.history.table()
+    arrays |= {f"noise/{name}": array for name, array in state.noise.arrays().items()}
+    if state.again is not None:
+        arrays |= {f"again/{name}": array for name, array in state.again.arrays().items()}
+    handled = state.constraints
+    if handled is not None:
+        own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
+        arrays |= {name: array.copy() if copy else array for name, array in own.items()}
+    return settings.entries() | {
+        "constraints": None if handled is None else handled.entries(),
+        "dimension": state.es.dimension,
+        "start": state.start,
+        "growth": state.growth,
+        "first_population_size": state.first_population_size,
+        "best_value": None if state.best is None else state.best[0],
+        "spent": asdict(state.spent + now),
+        "evaluations": state.evaluations - state.partial.evaluations,
+        "noise": state.noise.entries(),
+        "question": state.question.value,
+        "generations": state.generations,
+        "warned": state.warned,
+        "history": state.history.scalars(),
+        "notes": dict(state.notes),
+        "search": search,
+        "arrays": arrays,
+    }
+
+
+def restored_state(
+    settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
+) -> RunState:
+    """Return the state that was saved; the constraints are code, which a file does not hold.
+
+    Raises
+    ------
+    CheckpointError
+        If the run had constraints and none are given, or the other way round.
+    CheckpointCorrupt
+        If its parts do not fit together.
+    """
+    if (saved.get("constraints") is None) != (constraints is None):
+        had = "no constraints" if saved.get("constraints") is None else "constraints"
+        raise CheckpointError(
+            f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
+        )
+    with understood():
+        return _restored(settings, saved, constraints)
+
+
+def _restored(
+    settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
+) -> RunState:
+    arrays, x0 = saved["arrays"], settings.space.x0
+    if arrays["history"].shape[1:] != (len(COLUMNS),):
+        raise ValueError(f"the history has the shape {arrays['history'].shape}")
+    if x0 is not None and x0.size != arrays["search/best_x"].size:
+        raise ValueError(f"x0 has {x0.size} entries")
+    best = None
+    if saved["best_value"] is not None:
+        value = checked_value("best_value", saved["best_value"])
+        best = value, np.array(arrays["best_x"], np.float64)
+        if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
+            raise ValueError("best_x must be a point: finite, with one entry per variable")
+
+    def below(folder: str) -> dict[str, Any]:
+        return {n.removeprefix(folder): a for n, a in arrays.items() if n.startswith(folder)}
+
+    again = {name: np.array(a, np.float64).ravel() for name, a in below("again/").items()}
+    places = ("kernel", "threads", "device")
+    where = {name: value for name, value in settings.options.items() if name in places}
+    search = saved["search"] | {"arrays": below("search/")}
+    if "rows_at_once" in settings.options:
+        here = {"rows_at_once": settings.options["rows_at_once"]}
+        search["options"] = search["options"] | here
+    es = settings.strategy.from_state(search, **where)
+    handling = settings.handling(constraints, es.dimension)
+    if handling is not None:
+        handling.restore(saved["constraints"], below("constraints/"), es.kernel)
+    made = RunState(
+        es=es,
+        first_population_size=checked_scalar("size", saved["first_population_size"], 0),
+        start=checked_scalar("start", saved["start"], 0),
+        growth=checked_scalar("growth", saved["growth"], 0),
+        spent=Spent(
+            **{
+                name: checked_scalar(name, saved["spent"].get(name, fresh), fresh, low=0)
+                for name, fresh in asdict(Spent()).items()
+            }
+        ),
+        best=best and (best[0], es.kernel.from_host(best[1])),
+        history=History.restored(saved["history"], np.array(arrays["history"])),
+        noise=NoiseWatch.restored(saved["noise"], below("noise/"))
+        if "noise" in saved
+        else NoiseWatch(),
+        # Older checkpoints have no word for it.
+        question=Verdict(saved.get("question", "")),
+        again=Reevaluation(**again) if again else None,
+        warned=saved["warned"] is True,
+        notes=dict(saved["notes"]),
+        constraints=handling,
+    )
+    if saved.get("evaluations", made.evaluations) != made.evaluations:
+        raise ValueError(
+            f"evaluations are {saved['evaluations']!r}, but those of the parts add up to "
+            f"{made.evaluations}"
+        )
+    return made
 
 
 class Saver:

@@ -1,25 +1,20 @@
-"""How far a run has come: what changes from generation to generation, saved and restored."""
+"""How far a run has come: what changes from generation to generation."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.base.tensors import to_numpy
 from mmes.constraints import Constraints, Handling
-from mmes.errors import CheckpointError
-from mmes.run.history import COLUMNS, History
+from mmes.run.history import History
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
-from mmes.run.result import Result
-from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
 from mmes.strategies import Optimizer
-from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -147,9 +142,10 @@ class RunState:
     @property
     def best_x(self) -> Vector:
         """The best point so far."""
-        return self._better_start()[1]
+        return self.better_start()[1]
 
-    def _better_start(self) -> tuple[float, Any]:
+    def better_start(self) -> tuple[float, Any]:
+        """Return the best value and point, over all starts."""
         if self.constraints is not None and self.constraints.best is not None:
             return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
         here = self.es.best_value
@@ -159,9 +155,10 @@ class RunState:
 
     def record(self) -> None:
         """Take note of a generation in the history."""
-        self.history.record(*self._line())
+        self.history.record(*self.line())
 
-    def _line(self) -> tuple[int, float, float, int]:
+    def line(self) -> tuple[int, float, float, int]:
+        """Return the line of the history for this moment."""
         return self.evaluations, self.best_value, self.es.sigma, self.start
 
     def take_start(self, x: Vector, value: float) -> None:
@@ -222,11 +219,11 @@ class RunState:
         """
         settings.check_memory(self.es, self.growth + 1, self.first_population_size)
         if self.constraints is None:
-            value, x = self._better_start()
+            value, x = self.better_start()
             self.best = value, self.es.kernel.copy(x)
         else:
             self.constraints.begin_again()
-        self.spent += self._here()
+        self.spent += self.here()
         self.start += 1
         self.growth += 1
         # The finished search gives back its memory before the next one takes any.
@@ -268,214 +265,7 @@ class RunState:
         """The size up to which the population of this start grows against a collapse."""
         return LARGEST_GROWTH * self.first_population_size * 2**self.start
 
-    def _here(self) -> Spent:
+    def here(self) -> Spent:
+        """Return what the current start has spent."""
         es = self.es
         return Spent(es.evaluations, es.generation, es.failed_evaluations)
-
-    # Saving and restoring
-
-    def saved(self, settings: RunSettings, now: Spent, copy: bool = True) -> dict[str, Any]:
-        """Return the state after the last completed generation: JSON-able entries and "arrays".
-
-        Parameters
-        ----------
-        settings : RunSettings
-            The settings, which are kept with it.
-        now : Spent
-            The seconds and the repeated evaluations of this process.
-        copy : bool
-            Whether the arrays are copied; without, they change as the run goes on.
-        """
-        search = self.es.state(copy)
-        arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
-        own = settings.space.arrays() | (
-            {} if self.best is None else {"best_x": to_numpy(self.best[1])}
-        )
-        arrays |= {name: array.copy() if copy else array for name, array in own.items()}
-        arrays["history"] = self.history.table()
-        arrays |= {f"noise/{name}": array for name, array in self.noise.arrays().items()}
-        if self.again is not None:
-            arrays |= {f"again/{name}": array for name, array in self.again.arrays().items()}
-        handled = self.constraints
-        if handled is not None:
-            own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
-            arrays |= {name: array.copy() if copy else array for name, array in own.items()}
-        return settings.entries() | {
-            "constraints": None if handled is None else handled.entries(),
-            "dimension": self.es.dimension,
-            "start": self.start,
-            "growth": self.growth,
-            "first_population_size": self.first_population_size,
-            "best_value": None if self.best is None else self.best[0],
-            "spent": asdict(self.spent + now),
-            "evaluations": self.evaluations - self.partial.evaluations,
-            "noise": self.noise.entries(),
-            "question": self.question.value,
-            "generations": self.generations,
-            "warned": self.warned,
-            "history": self.history.scalars(),
-            "notes": dict(self.notes),
-            "search": search,
-            "arrays": arrays,
-        }
-
-    @classmethod
-    def restored(
-        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
-    ) -> RunState:
-        """Return the state that was saved; the constraints are code, which a file does not hold.
-
-        Raises
-        ------
-        CheckpointError
-            If the run had constraints and none are given, or the other way round.
-        CheckpointCorrupt
-            If its parts do not fit together.
-        """
-        if (saved.get("constraints") is None) != (constraints is None):
-            had = "no constraints" if saved.get("constraints") is None else "constraints"
-            raise CheckpointError(
-                f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
-            )
-        with understood():
-            return cls._restored(settings, saved, constraints)
-
-    @classmethod
-    def _restored(
-        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
-    ) -> RunState:
-        arrays, x0 = saved["arrays"], settings.space.x0
-        if arrays["history"].shape[1:] != (len(COLUMNS),):
-            raise ValueError(f"the history has the shape {arrays['history'].shape}")
-        if x0 is not None and x0.size != arrays["search/best_x"].size:
-            raise ValueError(f"x0 has {x0.size} entries")
-        best = None
-        if saved["best_value"] is not None:
-            value = checked_value("best_value", saved["best_value"])
-            best = value, np.array(arrays["best_x"], np.float64)
-            if best[1].size != arrays["search/best_x"].size or not np.isfinite(best[1]).all():
-                raise ValueError("best_x must be a point: finite, with one entry per variable")
-
-        def below(folder: str) -> dict[str, Any]:
-            return {n.removeprefix(folder): a for n, a in arrays.items() if n.startswith(folder)}
-
-        again = {name: np.array(a, np.float64).ravel() for name, a in below("again/").items()}
-        places = ("kernel", "threads", "device")
-        where = {name: value for name, value in settings.options.items() if name in places}
-        search = saved["search"] | {"arrays": below("search/")}
-        if "rows_at_once" in settings.options:
-            here = {"rows_at_once": settings.options["rows_at_once"]}
-            search["options"] = search["options"] | here
-        es = settings.strategy.from_state(search, **where)
-        handling = settings.handling(constraints, es.dimension)
-        if handling is not None:
-            handling.restore(saved["constraints"], below("constraints/"), es.kernel)
-        made = cls(
-            es=es,
-            first_population_size=checked_scalar("size", saved["first_population_size"], 0),
-            start=checked_scalar("start", saved["start"], 0),
-            growth=checked_scalar("growth", saved["growth"], 0),
-            spent=Spent(
-                **{
-                    name: checked_scalar(name, saved["spent"].get(name, fresh), fresh, low=0)
-                    for name, fresh in asdict(Spent()).items()
-                }
-            ),
-            best=best and (best[0], es.kernel.from_host(best[1])),
-            history=History.restored(saved["history"], np.array(arrays["history"])),
-            noise=NoiseWatch.restored(saved["noise"], below("noise/"))
-            if "noise" in saved
-            else NoiseWatch(),
-            # Older checkpoints have no word for it.
-            question=Verdict(saved.get("question", "")),
-            again=Reevaluation(**again) if again else None,
-            warned=saved["warned"] is True,
-            notes=dict(saved["notes"]),
-            constraints=handling,
-        )
-        if saved.get("evaluations", made.evaluations) != made.evaluations:
-            raise ValueError(
-                f"evaluations are {saved['evaluations']!r}, but those of the parts add up to "
-                f"{made.evaluations}"
-            )
-        return made
-
-    # The end
-
-    def result(
-        self,
-        settings: RunSettings,
-        now: Spent,
-        reasons: tuple[StopReason, ...],
-    ) -> Result:
-        """Return what the run leaves behind; parameters as in `saved`."""
-        es, reason = self.es, reasons[0]
-        again = self.again or Reevaluation(np.empty(0), np.empty(0))
-        beside = again.failed + self.partial.failed + self.noise.failed
-        total = self.spent + self._here() + now + Spent(failed=beside)
-        mean = es.kernel.copy(es.mean)
-        name, average, error = again.better()
-        # Who says that it is noisy gets averages in any case.
-        averaged = self.noise.noisy or settings.limits["noise"] == "yes"
-        found = self._better_start()
-        if not averaged or average == math.inf:
-            name, average, error = "x", found[0], math.nan
-        constrained, feasible = self._constrained(name, averaged and average < math.inf)
-        success, target = reason.converged, settings.limits["target"]
-        if target is not None:
-            # By what is returned: one lucky value of a noisy objective is no success.
-            success = reason is StopReason.TARGET_REACHED and average <= target
-        # An unfinished generation has no line yet; nor has a point that was no candidate.
-        written = self.history.last_best
-        unwritten = self.partial.evaluations or (self.evaluations and written != self.best_value)
-        return Result(
-            x=es.kernel.copy(mean if name == "mean" else found[1]),
-            fun=average,
-            nfev=self.evaluations + again.evaluations,
-            nit=self.generations,
-            success=success and feasible,
-            status=reason.status,
-            message=reason.sentence,
-            reason=reason,
-            reasons=reasons,
-            noisy=self.noise.noisy,
-            fun_std=None if math.isnan(error) else error,
-            best_seen=self.best_value,
-            mean=mean,
-            sigma=es.sigma,
-            seed=settings.seed,
-            starts=self.start + 1,
-            failed=total.failed,
-            time=total.seconds,
-            history=self.history.columns(self._line() if unwritten else None),
-            strategy=settings.strategy_in_words,
-            options=dict(es.options) | {"seed": settings.seed},
-            kernel=_kernel_in_words(es),
-            retried=total.retried,
-            reevaluated=None if self.again is None else self.again.values(),
-            **constrained,
-        )
-
-    def _constrained(self, name: str, averaged: bool) -> tuple[dict[str, Any], bool]:
-        """Return what a result says of the constraints, and whether its point fulfils them.
-
-        `name` says which point it is, "x" or "mean", and `averaged` whether by new evaluations.
-        """
-        handled, again = self.constraints, self.again
-        if handled is None:
-            return {}, True
-        violation = math.inf if handled.best is None else handled.best.violation
-        feasible = handled.feasible
-        if averaged and again is not None:
-            index = ("x", "mean").index(name)
-            violation = float(again.violations[index])
-            feasible = bool(again.excess[index] == 0.0)
-        said = {"constraint_violation": violation, "multipliers": handled.multipliers}
-        return said | {"active": handled.active}, feasible
-
-
-def _kernel_in_words(es: Optimizer) -> str:
-    """Return the kernel, and whether it worked without a population."""
-    if es.rows_at_once == es.rows:
-        return es.kernel.name
-    return f"{es.kernel.name}, without a population: {es.rows_at_once} candidates at a time"

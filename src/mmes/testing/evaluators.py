@@ -23,6 +23,7 @@ from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Task
 from mmes.minimize import minimize
 from mmes.testing import hostile
+from mmes.testing.checking import require
 
 Make = Callable[[Task], Evaluator]
 
@@ -64,8 +65,8 @@ def no_points_need_no_evaluation(make: Make) -> None:
             task = Task(hostile.Counting(folder), vectorized=vectorized)
             with _closing(make(task)) as evaluator:
                 values = evaluator.evaluate(np.empty((0, 3)), 0, _always)
-                _require(np.shape(values) == (0,), f"no points gave {values!r}")
-        _require(hostile.Counting(folder).calls == 0, "the objective was called without a point")
+                require(np.shape(values) == (0,), f"no points gave {values!r}")
+        require(hostile.Counting(folder).calls == 0, "the objective was called without a point")
 
 
 def long_points_arrive_unchanged(make: Make) -> None:
@@ -89,7 +90,7 @@ def each_point_is_evaluated_once(make: Make) -> None:
         with _closing(make(Task(objective))) as evaluator:
             for _ in range(3):
                 evaluator.evaluate(_points(9, 2), 0, _always)
-        _require(objective.calls == 27, f"27 points took {objective.calls} evaluations")
+        require(objective.calls == 27, f"27 points took {objective.calls} evaluations")
 
 
 def values_that_are_values_are_taken(make: Make) -> None:
@@ -104,7 +105,7 @@ def values_that_are_none_are_refused(make: Make) -> None:
     for answer, kind in hostile.REFUSED:
         with _closing(make(Task(hostile.Returns(answer)))) as evaluator:
             error = _raised(lambda e=evaluator: e.evaluate(_points(2, 2), 0, _always))
-            _require(
+            require(
                 type(error) is kind and "objective must return" in str(error),
                 f"{answer!r} gave {error!r} instead of a {kind.__name__}",
             )
@@ -115,7 +116,7 @@ def a_wrong_number_of_values_is_refused(make: Make) -> None:
     task = Task(hostile.Returns(np.zeros(1000)), vectorized=True)
     with _closing(make(task)) as evaluator:
         error = _raised(lambda: evaluator.evaluate(_points(4, 2), 0, _always))
-        _require(type(error) is ValueError, f"1000 values for 4 points gave {error!r}")
+        require(type(error) is ValueError, f"1000 values for 4 points gave {error!r}")
 
 
 def what_the_objective_raises_says_where(make: Make) -> None:
@@ -128,9 +129,9 @@ def what_the_objective_raises_says_where(make: Make) -> None:
         error = _raised(lambda: evaluator.evaluate(points, 17, _always))
     if not isinstance(error, EvaluationError):
         raise AssertionError(f"a raising objective gave {error!r}, not an EvaluationError")
-    _require(isinstance(error.__cause__, ZeroDivisionError), f"the cause is {error.__cause__!r}")
-    _require(error.generation == 17, f"the generation is {error.generation}, not 17")
-    _require(0 <= error.candidate < 6, f"there is no candidate {error.candidate}")
+    require(isinstance(error.__cause__, ZeroDivisionError), f"the cause is {error.__cause__!r}")
+    require(error.generation == 17, f"the generation is {error.generation}, not 17")
+    require(0 <= error.candidate < 6, f"there is no candidate {error.candidate}")
     _equal(error.x, points[error.candidate])
 
 
@@ -142,7 +143,7 @@ def what_is_to_be_caught_makes_a_failed_candidate(make: Make) -> None:
         with _closing(make(task)) as evaluator:
             values = evaluator.evaluate(points, 0, _always)
     failed = np.isnan(values)
-    _require(failed.sum() == 2, f"two calls raised, but {failed.sum()} values are NaN")
+    require(failed.sum() == 2, f"two calls raised, but {failed.sum()} values are NaN")
     _equal(values[~failed], hostile.spheres(points)[~failed])
 
 
@@ -163,7 +164,7 @@ def it_stops_when_told(make: Make) -> None:
     """Once `keep_going` says no, the values of a first part come back, and nothing is begun."""
     points = _points(50, 2)
     with _closing(make(Task(hostile.uneven))) as evaluator:
-        _require(evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same")
+        require(evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same")
         answers = iter([True] * 5 + [False] * 1000)
         part = evaluator.evaluate(points, 0, lambda: next(answers))
         _equal(part, hostile.spheres(points)[: part.size])
@@ -193,7 +194,7 @@ def a_run_with_it_is_the_run_without(make: Make) -> None:
     here = minimize(hostile.sphere, points, 0.5, workers=make(Task(hostile.sphere)), **options)
     _equal(here.x, plain.x)
     _equal(here.mean, plain.mean)
-    _require(here.nfev == plain.nfev, f"{here.nfev} evaluations instead of {plain.nfev}")
+    require(here.nfev == plain.nfev, f"{here.nfev} evaluations instead of {plain.nfev}")
 
 
 CHECKS: tuple[Callable[[Make], None], ...] = (
@@ -242,11 +243,6 @@ def _raised(call: Callable[[], Any]) -> BaseException | None:
 
 
 def _equal(got: Any, expected: NDArray[np.float64]) -> None:
-    _require(
+    require(
         np.array_equal(got, expected, equal_nan=True), f"values differ: {got!r}, not {expected!r}"
     )
-
-
-def _require(holds: Any, sentence: str) -> None:
-    if not holds:
-        raise AssertionError(sentence)

@@ -18,6 +18,7 @@ import numpy as np
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.errors import FailedEvaluationWarning
+from mmes.testing.checking import require
 from mmes.testing.watched import Seen, Watched
 
 # How close to the optimum a run must be that says it converged, relative to the start value.
@@ -61,16 +62,16 @@ def success_is_true(trial: Trial) -> None:
     """Check that success means what the reason says."""
     result, target = trial.result, trial.options.get("target")
     if result.reason is StopReason.TARGET_REACHED:
-        _require(target is not None and result.best_seen <= target, "no value reached the target")
+        require(target is not None and result.best_seen <= target, "no value reached the target")
     if not result.success:
         return
-    _require(result.reason.converged, f"success, though it ended as {result.reason.name}")
+    require(result.reason.converged, f"success, though it ended as {result.reason.name}")
     if target is not None:
-        _require(result.fun <= target, f"success, though {result.fun} is above {target}")
+        require(result.fun <= target, f"success, though {result.fun} is above {target}")
         return
     if not trial.objective.noisy:
         start = trial.objective.quiet_value(np.asarray(to_numpy(trial.options["x0"])))
-        _require(
+        require(
             result.fun <= _CONVERGED * start,
             f"success ({result.reason.name}), though {result.fun} is far from the optimum 0",
         )
@@ -82,7 +83,7 @@ def the_value_is_that_of_the_point(trial: Trial) -> None:
     if trial.objective.noisy or not np.isfinite(result.fun):
         return
     value = trial.objective.quiet_value(np.asarray(to_numpy(result.x)))
-    _require(value == result.fun, f"fun is {result.fun}, but f(x) is {value}")
+    require(value == result.fun, f"fun is {result.fun}, but f(x) is {value}")
 
 
 def nothing_better_was_seen(trial: Trial) -> None:
@@ -92,18 +93,18 @@ def nothing_better_was_seen(trial: Trial) -> None:
     """
     lowest, best = trial.seen.lowest, trial.result.best_seen
     holds = best >= lowest if trial.objective.noisy else best == lowest
-    _require(holds, f"the best value is {best}, but {lowest} was returned")
+    require(holds, f"the best value is {best}, but {lowest} was returned")
 
 
 def evaluations_are_counted(trial: Trial) -> None:
     """Check that nfev and failed are what was seen outside, and within the budget."""
     result, seen, budget = trial.result, trial.seen, trial.options.get("max_evaluations")
-    _require(result.nfev == seen.calls, f"nfev is {result.nfev}, but there were {seen.calls} calls")
-    _require(
+    require(result.nfev == seen.calls, f"nfev is {result.nfev}, but there were {seen.calls} calls")
+    require(
         result.failed == seen.failed, f"failed is {result.failed}, but {seen.failed} calls failed"
     )
     if budget is not None:
-        _require(result.nfev <= budget, f"{result.nfev} evaluations are above {budget}")
+        require(result.nfev <= budget, f"{result.nfev} evaluations are above {budget}")
 
 
 def nothing_is_outside_the_box(trial: Trial) -> None:
@@ -111,11 +112,11 @@ def nothing_is_outside_the_box(trial: Trial) -> None:
     box = trial.options.get("bounds")
     if box is None:
         return
-    _require(trial.seen.outside == 0, f"{trial.seen.outside} points lay outside the box")
+    require(trial.seen.outside == 0, f"{trial.seen.outside} points lay outside the box")
     for name in ("x", "mean"):
         point = np.asarray(to_numpy(getattr(trial.result, name)))
         inside = ((point >= box[0]) & (point <= box[1])).all()
-        _require(inside, f"{name} lies outside the box")
+        require(inside, f"{name} lies outside the box")
 
 
 def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
@@ -125,20 +126,20 @@ def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
         return
     for name in _COMPARED:
         here, there = getattr(one, name, None), getattr(other, name, None)
-        _require(here == there, f"{name} is {here}, and {there} without a break")
+        require(here == there, f"{name} is {here}, and {there} without a break")
     for name in ("x", "mean"):
         here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
-        _require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
+        require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
     for name, column in getattr(one, "history", {}).items():
         same = np.array_equal(column, other.history[name])
-        _require(same, f"the history's {name} differs from the run without a break")
+        require(same, f"the history's {name} differs from the run without a break")
 
 
 def only_failures_are_warned_of(trial: Trial) -> None:
     """Check that there is no warning but one of failures, where there were any."""
     allowed = (FailedEvaluationWarning,) if trial.seen.failed else ()
     others = [kind.__name__ for kind in trial.warned if kind not in allowed]
-    _require(not others, f"there were warnings: {', '.join(others)}")
+    require(not others, f"there were warnings: {', '.join(others)}")
 
 
 def nothing_is_left_behind(trial: Trial) -> None:
@@ -146,9 +147,9 @@ def nothing_is_left_behind(trial: Trial) -> None:
     if trial.folder is not None:
         names = {path.name for path in trial.folder.iterdir()}
         left = sorted(names - set(trial.kept))
-        _require(not left, f"files are left: {', '.join(left)}")
+        require(not left, f"files are left: {', '.join(left)}")
     workers = [p.pid for p in multiprocessing.active_children()]
-    _require(not workers, f"processes are left: {workers}")
+    require(not workers, f"processes are left: {workers}")
 
 
 LAWS: tuple[Callable[[Trial], None], ...] = (
@@ -187,8 +188,3 @@ def children() -> set[int]:
             waiting += below - found
             found |= below
     return found
-
-
-def _require(holds: Any, sentence: str) -> None:
-    if not holds:
-        raise AssertionError(sentence)

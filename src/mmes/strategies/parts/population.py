@@ -27,6 +27,19 @@ POPULATION_SIZE = Option(
 )
 
 
+def grown_options(options: dict[str, Any], population_size: int, doublings: int) -> dict[str, Any]:
+    """Return options with lambda and the damping, where there is one, doubled so many times.
+
+    `population_size` is what is doubled: by default an option does not say it.
+    """
+    if doublings == 0:
+        return options
+    grown = options | {"population_size": population_size * 2**doublings}
+    if "damping" in options:
+        grown["damping"] = options["damping"] * 2**doublings
+    return grown
+
+
 def mirrored_option(default: bool) -> Option:
     """Return the option of mirrored sampling."""
     return Option(

@@ -1,4 +1,4 @@
-"""Population size, recombination weights and the ranking: what all the strategies share."""
+"""Population size, recombination weights, bounds of sigma: what all the strategies share."""
 
 from __future__ import annotations
 
@@ -22,43 +22,6 @@ def log_weights(mu: int) -> NDArray[np.float64]:
 def effective_size(weights: NDArray[np.float64]) -> float:
     """Return mu_eff = 1 / sum w_i^2."""
     return 1.0 / math.fsum(weights * weights)
-
-
-def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the candidates from best to worst: ties by index, +inf after all numbers, NaN last."""
-    return values.argsort(kind="stable")
-
-
-def evenly(
-    values: NDArray[np.float64], ranking: NDArray[np.int64], failures: int
-) -> NDArray[np.float64]:
-    """Return values with which generations can be compared though candidates have failed.
-
-    Each rank has the value at the same share of those that did not fail: with 6 values of 8
-    candidates the ranks 1 .. 8 have the 1st, 2nd, 2nd, 3rd, 4th, 5th, 5th and 6th. So a failure is
-    neither a win nor a loss against a generation without. The ranking itself stays.
-    """
-    size, seen = ranking.size, ranking.size - failures
-    shares = (2 * np.arange(size) + 1) * seen // (2 * size)
-    spread = np.empty(size)
-    spread[ranking] = values[ranking[shares]]
-    return spread
-
-
-def sidelined(
-    ranking: NDArray[np.int64], values: NDArray[np.float64], failures: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the ranking with the failed candidates behind the parents, and values sorted by it.
-
-    Where the worst candidates push the mean away, those must do so that are known to be bad.
-    """
-    size = ranking.size
-    seen = size - failures
-    parents = min(size // 2, seen)
-    order = np.concatenate((ranking[:parents], ranking[seen:], ranking[parents:seen]))
-    moved = np.empty(size)
-    moved[order] = values[ranking]
-    return order, moved
 
 
 # Beyond these, steps vanish or overflow in double precision, whatever limits a user sets.

@@ -10,12 +10,12 @@ from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
 from mmes.strategies.shell.protocol import Search
 
 if TYPE_CHECKING:
-    from mmes.strategies.shell.ask_tell import AskTell
+    from mmes.strategies.shell.lifecycle import Lifecycle
 
 COUNTS = ("generation", "evaluations", "failed_evaluations")
 
 
-def check_state(kind: type[AskTell], state: dict[str, Any]) -> None:
+def check_state(kind: type[Lifecycle], state: dict[str, Any]) -> None:
     """Raise ValueError if a state is another strategy's, or claims sizes it does not bear out."""
     if state["strategy"] != kind.name:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The restart policy of the paper: a new start point, population size and damping doubled."""
+"""Where and with which seed each start of a run begins, and after which ends another may follow."""
 
 from __future__ import annotations
 

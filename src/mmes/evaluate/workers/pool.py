@@ -11,38 +11,28 @@ import atexit
 import math
 import os
 import select
-import signal
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
-from mmes.evaluate.workers import children, worker
+from mmes.evaluate.workers import children, lost, worker
 from mmes.evaluate.workers.channel import Channel
+from mmes.evaluate.workers.lost import Batch, FailedStarts, Losses, tell_loss
 from mmes.evaluate.workers.pickling import pickled
 from mmes.evaluate.workers.shared import SHARED_BYTES, Slots
 
 # Batches of short evaluations are made about this long, so that handing them over costs little.
 _BATCH_SECONDS = 2e-3
-_STARTS_THAT_MAY_FAIL = 3
-_STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by something outside
-_FORK_SERVER_DIED = 255  # the exit code that multiprocessing gives its children then
-# Where evaluations have a time limit, a worker that takes longer than this to start has none left:
-# it loads the user's script and the objective's data.
-START_SECONDS = 60.0
 _FAREWELL_SECONDS = 1.0
 # No wait is longer, so that a signal or the end of the time is seen soon.
 _LOOK_SECONDS = 0.05
-
-Batch = range
-"""The candidates of a batch: consecutive rows."""
 
 
 @dataclass(eq=False)
@@ -106,7 +96,7 @@ class ProcessEvaluator(Evaluator):
         self._owner = os.getpid()
         self._slots: Slots | None = None
         self._slots_refused = False
-        self._failed_starts = 0
+        self._failed_starts = FailedStarts()
         self._seconds = math.inf  # of one evaluation, smoothed
 
     def evaluate(
@@ -116,14 +106,14 @@ class ProcessEvaluator(Evaluator):
         rows = points.shape[0]
         values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
-        losses = np.zeros(rows, dtype=int)
+        losses = Losses(rows, self._retries, self._lost)
         waiting = _batches(range(rows), self._batch_size(rows))
         self._make_slots(waiting, points)
         for who in list(self._crew):
             if not who.process.is_alive():  # while it had nothing to do
                 who.lost = children.ending(who.process, 0)
                 self._dismiss(who)
-                _tell_loss(who, generation, ())
+                tell_loss(who.process.pid, who.lost, generation, ())
         while waiting or self._busy():
             if not keep_going():
                 waiting.clear()  # those being evaluated are finished: they may have cost much
@@ -135,11 +125,12 @@ class ProcessEvaluator(Evaluator):
                 who.batch, who.deadline = None, math.inf
                 if outcome is None:
                     self._dismiss(who)
-                    _tell_loss(who, generation, batch or ())
+                    tell_loss(who.process.pid, who.lost, generation, batch or ())
                     if batch is not None:
-                        waiting.extendleft(
-                            reversed(self._again(batch, losses, points, done, generation))
-                        )
+                        again = losses.split(batch, points[batch.start], generation)
+                        self.retried += len(again)
+                        done[[row for row in batch if row not in again]] = True
+                        waiting.extendleft(range(row, row + 1) for row in reversed(again))
                     continue
                 assert batch is not None  # a worker answers what it was asked
                 outcome.raise_error(points[batch.start : batch.stop], batch, generation)
@@ -212,7 +203,7 @@ class ProcessEvaluator(Evaluator):
     def _limit_of(self, who: _Worker) -> float:
         """Return the seconds for an evaluation, or for a worker's start."""
         starting = not who.ready and self._timeout < math.inf
-        return max(self._timeout, START_SECONDS) if starting else self._timeout
+        return max(self._timeout, lost.START_SECONDS) if starting else self._timeout
 
     def _dismiss(self, who: _Worker) -> None:
         children.kill(who.process)
@@ -253,7 +244,8 @@ class ProcessEvaluator(Evaluator):
                     message.raise_error(np.empty((0, 0)), (), 0)
                 outcome = message
             elif message == worker.READY:
-                who.ready, self._failed_starts, who.deadline = True, 0, math.inf
+                who.ready, who.deadline = True, math.inf
+                self._failed_starts.forget()
             elif message == worker.DONE_ONE:
                 who.deadline = time.monotonic() + self._timeout
             else:
@@ -274,17 +266,7 @@ class ProcessEvaluator(Evaluator):
     def _count_failed_start(self, who: _Worker, late: bool) -> None:
         children.kill(who.process)
         children.join(who.process, _FAREWELL_SECONDS)
-        code = None if who.process.pid is None else who.process.exitcode
-        killed = not late and code in (None, -signal.SIGKILL, _FORK_SERVER_DIED)
-        self._failed_starts += 1
-        if self._failed_starts < (_STARTS_THAT_MAY_BE_KILLED if killed else _STARTS_THAT_MAY_FAIL):
-            return
-        what = f"took longer than {START_SECONDS:g} s" if late else f"ended (exit code {code})"
-        raise EvaluationError(
-            f"{self._failed_starts} worker processes in a row {what} before they were ready. If "
-            "minimize is called at the top of a script, put it under if __name__ == '__main__':, "
-            "because a worker imports the script"
-        )
+        self._failed_starts.count(None if who.process.pid is None else who.process.exitcode, late)
 
     # Batches
 
@@ -301,37 +283,6 @@ class ProcessEvaluator(Evaluator):
     def _learn_duration(self, seconds: float) -> None:
         known = self._seconds < math.inf
         self._seconds = 0.8 * self._seconds + 0.2 * seconds if known else seconds
-
-    def _again(
-        self,
-        batch: Batch,
-        losses: NDArray[np.int_],
-        points: NDArray[np.float64],
-        done: NDArray[np.bool_],
-        generation: int,
-    ) -> list[Batch]:
-        """Return what of a lost batch is to be evaluated again: one by one, to find the culprit.
-
-        Only a candidate that was alone with its worker is charged with the loss.
-        """
-        if len(batch) == 1:
-            losses[batch] += 1
-        given_up = [row for row in batch if losses[row] > self._retries]
-        if given_up and self._lost == "raise":
-            row = given_up[0]
-            raise EvaluationError(
-                f"the worker process died or was killed at the time limit {losses[row]} times "
-                "while it evaluated "
-                f"candidate {row} of generation {generation}; on_lost='nan' would rank such "
-                "candidates last",
-                np.array(points[row]),
-                row,
-                generation,
-            )
-        done[given_up] = True
-        kept = [row for row in batch if losses[row] <= self._retries]
-        self.retried += len(kept)
-        return [range(row, row + 1) for row in kept]
 
     # How points travel
 
@@ -354,14 +305,6 @@ class ProcessEvaluator(Evaluator):
         if self._slots is None:
             return points.shape, points.tobytes(), None, 0, beats
         return points.shape, None, self._slots.name, self._slots.put(who.slot, points), beats
-
-
-def _tell_loss(who: _Worker, generation: int, batch: Sequence[int]) -> None:
-    held = f" while it evaluated {in_number(len(batch), 'candidate')}" if batch else ""
-    warn_user(
-        f"worker process {who.process.pid} was lost in generation {generation}{held}: {who.lost}",
-        LostWorkerWarning,
-    )
 
 
 def _batches(rows: range, size: int) -> deque[Batch]:

@@ -1,0 +1,335 @@
+"""The life of a search behind the shell: begun in a space, grown, saved, restored."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mmes.base.options import Option, validated
+from mmes.base.reasons import StopReason
+from mmes.errors import ReducedArchiveWarning, TellError
+from mmes.kernels import Kernel
+from mmes.kernels.devices import started_from
+from mmes.spaces.boxes import Box, BoxCode, Clip, Rounded
+from mmes.spaces.manifolds import Manifold, checked_manifold
+from mmes.spaces.space import Extent, Space
+from mmes.spaces.start import checked_sigma, claimed_size
+from mmes.strategies.parts.population import grown_options
+from mmes.strategies.parts.record import checked_scalar, checked_value
+from mmes.strategies.shell.candidates import Candidates, as_candidate
+from mmes.strategies.shell.collapse import Collapse
+from mmes.strategies.shell.optimizer import Optimizer
+from mmes.strategies.shell.options import COMMON_OPTIONS
+from mmes.strategies.shell.protocol import (
+    HasArchive,
+    MakesParents,
+    Probes,
+    Search,
+    UpdatesAhead,
+    Vector,
+)
+from mmes.strategies.shell.setup import (
+    StrategySetup,
+    mapping_of,
+    opened_kernel,
+    patience,
+    planned_search,
+    widest_sigma,
+)
+from mmes.strategies.shell.state import COUNTS, arguments_of, check_state
+from mmes.strategies.shell.stopping import StopRules
+
+
+class Lifecycle(Optimizer):
+    """An optimizer that is a search, from its first plan to its state; `AskTell` asks and tells.
+
+    Attributes
+    ----------
+    search : Search
+        The algorithm behind the shell. Its state is its own: it belongs to no promise.
+    """
+
+    search_type: ClassVar[type[Search]]
+    grows: ClassVar[bool] = True
+    watches_collapse: ClassVar[bool] = False
+    """Whether the shell watches how values fall with sigma, and knows a collapse from an end."""
+
+    def __init__(
+        self,
+        x0: ArrayLike,
+        sigma0: float,
+        *,
+        bounds: Any = None,
+        scale: ArrayLike | None = None,
+        manifold: Manifold | None = None,
+        integers: Any = None,
+        **options: Any,
+    ):
+        x0, options = started_from(x0, options)
+        chosen = validated(self.option_table(), options, type(self).__name__)
+        checked_sigma(sigma0)
+        checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
+        kernel = opened_kernel(self, manifold, chosen)
+        # Refused by its size before anything of that size is copied.
+        boxed = bounds is not None or integers is not None
+        extent = Extent(claimed_size(x0), boxed, manifold)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReducedArchiveWarning)  # comes with the plan that holds
+            planned_search(self.search_type, kernel, chosen, extent)
+        space = Space.checked(x0, sigma0, bounds, scale, manifold, integers)
+        self._begin(space, chosen, kernel)
+
+    @classmethod
+    def within(cls, space: Space, options: dict[str, Any]) -> Self:
+        """Return an optimizer in a space that was checked."""
+        if cls.__init__ is not Lifecycle.__init__:  # the author's own has the last word on options
+            where = {"bounds": space.box, "scale": space.scale, "manifold": space.manifold}
+            return cls(space.x0, space.sigma0, **where, **options)  # type: ignore[arg-type]
+        chosen = validated(cls.option_table(), options, cls.__name__)
+        made = cls.__new__(cls)
+        made._begin(space, chosen, opened_kernel(cls, space.manifold, chosen))
+        return made
+
+    @classmethod
+    def check_memory(cls, space: Space, options: dict[str, Any], held: int) -> None:
+        """See `Optimizer.check_memory`."""
+        chosen = validated(cls.option_table(), options, cls.__name__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReducedArchiveWarning)
+            kernel = opened_kernel(cls, space.manifold, chosen)
+            planned_search(cls.search_type, kernel, chosen, space.extent, held)
+
+    def _begin(self, space: Space, options: dict[str, Any], kernel: Kernel) -> None:
+        begun = StrategySetup.made(self, space, options, kernel)
+        self.options, self.kernel = begun.options, kernel
+        self.seed, self.sigma0 = begun.setup.seed, space.sigma0
+        self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
+        self.box, self._setup = begun.box, begun.setup
+        self._widest = widest_sigma(begun.box, space.sigma0)
+        self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
+        self.search = self.search_type(begun.setup, begun.plan.options)
+        # Said outright: neither a smaller machine that resumes nor growth may change the archive.
+        if "archive_size" in self.options and isinstance(self.search, HasArchive):
+            self.options["archive_size"] = self.search.archive_size
+        self._updates_ahead = isinstance(self.search, UpdatesAhead)
+        start: Vector = space.x0.ravel()  # type: ignore[union-attr]
+        self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
+        self._doublings = 0  # since the last generation that was told
+        self._mean_seen: Vector | None = None
+        rounded = isinstance(self.box, Rounded)
+        probing = isinstance(self.search, Probes) and self.search.probing
+        watched = self.watches_collapse and not (probing or rounded)
+        self._rules = StopRules(
+            self.options,
+            self.sigma0,
+            window=patience(begun.setup.degrees_of_freedom, self.box),
+            farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
+            spread=self.search.spread(),
+            collapse=Collapse(self._n, self.sigma0) if watched else None,
+            integers=rounded,
+        )
+        self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
+
+    # What a user reads
+
+    @classmethod
+    def option_table(cls) -> tuple[Option, ...]:
+        """Return all options: those of every strategy, then the algorithm's own, for experts."""
+        own = cls.search_type.options
+        return COMMON_OPTIONS + tuple(
+            option if option.name == "population_size" else replace(option, expert=True)
+            for option in own
+        )
+
+    @classmethod
+    def replicable(cls) -> bool:
+        """See `Optimizer.replicable`."""
+        return cls.search_type.replicable
+
+    @property
+    def dimension(self) -> int:
+        """Number of variables n."""
+        return self._n
+
+    @property
+    def population_size(self) -> int:
+        """Candidates per generation, lambda, besides the start point or probes."""
+        return self.search.population_size
+
+    @property
+    def evaluates_start(self) -> bool:
+        """Whether the start point is the first candidate of the first generation."""
+        return self.search.needs_start_value
+
+    @property
+    def needs_population(self) -> bool:
+        """Whether an update needs all candidates; otherwise it makes the parents again."""
+        box = self._setup.box
+        return (
+            not isinstance(self.search, MakesParents)
+            or self.search.needs_population
+            or self.manifold is not None
+            or (box is not None and box.code is BoxCode.OWN)
+            or isinstance(self.box, Rounded)
+        )
+
+    @property
+    def rows_at_once(self) -> int:
+        """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
+        few = None if isinstance(self.box, Rounded) else self._rows_at_once
+        return self.rows if few is None else min(few, self.rows)
+
+    @property
+    def mean(self) -> Vector:
+        """The centre of the search, read-only; in a box, its image there."""
+        if self._mean_seen is not None:
+            return self._mean_seen
+        mean, mapped = self.search.mean, self._candidates.mapping
+        if mapped is not None:
+            mean = as_candidate(self.kernel, mean, self._n, mapped)
+        elif self.box is not None:  # with signed weights it may lie outside
+            mean = self.kernel.copy(mean)
+            self.kernel.confine(mean, mean, self.box)
+        if self.box is not None:
+            self._mean_seen = self._readonly_view(mean)
+            return self._mean_seen
+        return self._readonly_view(mean)
+
+    @property
+    def sigma(self) -> float:
+        """The mutation strength."""
+        return self.search.sigma
+
+    def _own_reasons(self) -> Iterator[StopReason]:
+        return self._rules.reasons(self.search, self.kernel, self.generation, self._widest)
+
+    # Growth
+
+    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
+        """Double population size and damping, and go on from where the search stands.
+
+        That is the remedy against noise and against a collapse of the steps: mean, path,
+        directions and scales stay, and the next generation is compared with no earlier one. A
+        strategy without an option `damping` doubles the population size alone.
+
+        Parameters
+        ----------
+        sigma : float, optional
+            The mutation strength to go on with; by default it stays.
+        doublings : int
+            How often they are doubled.
+
+        Raises
+        ------
+        TellError
+            If a generation was asked and not told: `skip` it first.
+        MemoryError
+            If the larger population does not fit; the search stays as it is.
+        """
+        with self._access:
+            if self._asked:
+                raise TellError("a generation was asked and not told yet: tell it, or skip it")
+            options = grown_options(self.options, self.population_size, doublings)
+            # What the search holds already is handed over: it is not needed a second time.
+            plan = planned_search(
+                self.search_type, self.kernel, options, self._extent, self.planned_bytes
+            )
+            grown = self.search_type(self._setup, plan.options)
+            grown.take_over(self.search)
+            self.search, self.options = grown, options | plan.options
+            self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+            self._doublings += doublings
+        self.resume_at(self.sigma if sigma is None else sigma)
+
+    def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
+        """See `Optimizer.reduced_options`."""
+        own = {option.name: asked[option.name] for option in self.search_type.options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReducedArchiveWarning)
+            # Who has no memory for a population elsewhere does without, where that is possible.
+            few = {} if self.needs_population else {"rows_at_once": 1}
+            try:
+                planned, _ = self.search_type.planned(self._n, own, usable)
+            except MemoryError:
+                planned, _ = self.search_type.planned(self._n, own | few, usable)
+        return {n: value for n, value in planned.items() if n not in few and value != own[n]}
+
+    def resume_at(self, sigma: float) -> None:
+        """Go on with this mutation strength; the tests on values begin anew."""
+        self.search.sigma = checked_sigma(sigma)
+        self._mean_seen = None
+        self._rules.begin_anew(sigma)
+
+    def answer_to_collapse(self) -> tuple[int, float] | None:
+        """See `Optimizer.answer_to_collapse`."""
+        collapse = self._rules.collapse
+        return None if collapse is None else collapse.answer(self.population_size)
+
+    def _walls(self) -> Box | None:
+        """Return the walls of the box, for points that lie outside by their rounding alone."""
+        if self.box is None:
+            return None
+        return self.box.walls() or Clip(self.box.lower, self.box.upper)
+
+    # State
+
+    def state(self, copy: bool = True) -> dict[str, Any]:
+        """See `Optimizer.state`."""
+        arrays = {f"search/{name}": array for name, array in self.search.arrays().items()}
+        arrays["best_x"] = self.kernel.to_host(self._best_x)
+        if self.box is not None:
+            arrays |= self.box.arrays()
+        arrays |= self._rules.arrays()
+        return {
+            "strategy": self.name,
+            "manifold": None if self.manifold is None else self.manifold.description(),
+            "options": dict(self.options),
+            "sigma0": self.sigma0,
+            "generation": self.generation,
+            "evaluations": self.evaluations,
+            "failed_evaluations": self.failed_evaluations,
+            "doublings": self._doublings,
+            **self._rules.entries(),
+            "best_value": self._best_value,
+            "search": self.search.scalars(),
+            "arrays": {name: a.copy() if copy else a for name, a in arrays.items()},
+        }
+
+    @classmethod
+    def from_state(
+        cls,
+        state: dict[str, Any],
+        *,
+        kernel: str = "auto",
+        threads: int | None = None,
+        device: str | None = None,
+    ) -> Self:
+        """See `Optimizer.from_state`."""
+        check_state(cls, state)
+        place = {"kernel": kernel, "threads": threads, "device": device}
+        made = cls(**arguments_of(state, place))
+        made._restore(state)
+        return made
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        arrays = state["arrays"]
+        if self.box is not None:
+            self.box = type(self.box).from_arrays(arrays)
+            self._candidates.mapping = mapping_of(self.box)
+        inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
+        told = any(a.size for name, a in inner.items() if name.endswith("previous"))
+        if told and self.search.needs_start_value:
+            self.search.start(0.0)  # makes room for the values that are restored
+        self.search.restore(state["search"], inner)
+        # As it was told: the constructor checks it, but brings a point of a manifold closer to it.
+        self._best_x = as_candidate(self.kernel, arrays["best_x"].ravel(), self._n, None)
+        for name in COUNTS:
+            setattr(self, name, checked_scalar(name, state[name], 0))
+        self._doublings = checked_scalar("doublings", state["doublings"], 0)
+        self._best_value = checked_value("best_value", state["best_value"])
+        self._rules.restore(self.generation, state)
