@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from mmes.base.reasons import StopReason
 from mmes.base.version import __version__
-from mmes.constraints.given import Equality
 from mmes.errors import (
     CheckpointCorrupt,
     CheckpointError,
@@ -28,7 +27,6 @@ from mmes.minimize import Run, minimize, options, resume
 from mmes.run.progress import Progress
 from mmes.run.result import Result
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
-from mmes.strategies.mmes.mixture import Mixture
 
 __all__ = [
     "MMES",
@@ -60,11 +58,18 @@ __all__ = [
 if TYPE_CHECKING:
     from mmes import checkpoint as checkpoint
     from mmes import replicas
+    from mmes.constraints import Equality
+    from mmes.strategies.mmes.mixture import Mixture
+
+
+_MODULES = {"Equality": "constraints", "Mixture": "strategies.mmes.mixture"}
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when they are used: asyncio and ssl for the one would take a third of the import
-    # time, zipfile and hashlib for the other a tenth.
+    # Imported when they are used: asyncio and ssl for the replicas would take a third of the import
+    # time, zipfile and hashlib for checkpoints a tenth, and the others are for few runs.
     if name in ("checkpoint", "replicas"):
         return import_module(f"mmes.{name}")
+    if name in _MODULES:
+        return getattr(import_module(f"mmes.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'mmes' has no attribute {name!r}")

@@ -59,7 +59,7 @@ def test_parameters_are_counted(tmp_path: Path) -> None:
 
 def test_import_mmes_leaves_out_what_few_runs_need() -> None:
     """benchmarks/overhead.py measures the import time."""
-    seldom = ("lab", "checkpoint", "replicas", "evaluate.workers", "evaluate.futures")
+    seldom = ("lab", "checkpoint", "constraints", "replicas", "evaluate.workers", "strategies.cma")
     code = (
         "import sys, mmes\n"
         f"print([m for m in {seldom} if f'mmes.{{m}}' in sys.modules])\n"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.interrupts import Interrupts
-from mmes.constraints import Handling
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.spaces.boxes import Clip
 from mmes.strategies import Optimizer
+
+if TYPE_CHECKING:
+    from mmes.constraints import Handling
 
 Vector = NDArray[np.float64]
 

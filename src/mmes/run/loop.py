@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
-from mmes.constraints import Constraints, check_usable
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
@@ -87,12 +86,10 @@ class Run:
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
-        held = Constraints.checked(constraints, settings.limits["returns_constraints"])
+        held = settings.constraints(constraints, workers)
         objective = with_arguments(fun, args)
-        if held is not None:
-            check_usable(held, settings, workers)
-            if callable(objective):
-                objective = held.objective(objective, settings.evaluation["vectorized"])
+        if held is not None and callable(objective):
+            objective = held.objective(objective, settings.evaluation["vectorized"])
         self._evaluator = make_evaluator(
             objective, workers, catch, settings.evaluation, rows=held is not None
         )

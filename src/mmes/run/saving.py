@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmes.base.tensors import to_numpy
-from mmes.constraints import Constraints
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
 from mmes.run.history import COLUMNS, History
 from mmes.run.noise import NoiseWatch, Reevaluation, Verdict
@@ -20,6 +19,9 @@ from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.strategies.parts.record import checked_scalar, checked_value
+
+if TYPE_CHECKING:
+    from mmes.constraints import Constraints
 
 # Writing takes at most about this share of a run's time, however large the state is.
 _WRITING_SHARE = 0.1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmes.base.memory import in_words
 from mmes.base.options import validated
 from mmes.base.randomness import fresh_seed
-from mmes.constraints import Constraints, Handling
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels.devices import started_from
@@ -28,6 +27,9 @@ from mmes.strategies import (
     strategies_with,
 )
 from mmes.strategies.parts.population import grown_options
+
+if TYPE_CHECKING:
+    from mmes.constraints import Constraints, Handling
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,24 @@ class RunSettings:
         grown = grown_options(self.options, population_size, doublings)
         return grown | {"seed": start_seed(self.seed, start)}
 
+    def constraints(self, given: Any, workers: Any) -> Constraints | None:
+        """Return the constraints that were given, checked; None where there are none."""
+        returned = self.limits["returns_constraints"]
+        if given is None and not returned:
+            return None
+        from mmes.constraints import Constraints, check_usable  # here: few runs need them
+
+        held = Constraints.checked(given, returned)
+        if held is not None:
+            check_usable(held, self, workers)
+        return held
+
     def handling(self, constraints: Constraints | None, n: int) -> Handling | None:
         """Return what looks after the constraints, if there are any; `n` counts the variables."""
         if constraints is None:
             return None
+        from mmes.constraints import Handling
+
         return Handling(constraints, self.limits["constraint_tolerance"], n)
 
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:

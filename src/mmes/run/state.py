@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.constraints import Constraints, Handling
 from mmes.run.history import History
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.settings import RunSettings
 from mmes.strategies import Optimizer
+
+if TYPE_CHECKING:
+    from mmes.constraints import Constraints, Handling
 
 Vector = NDArray[np.float64]
 

@@ -1,26 +1,32 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
-from mmes.strategies.cma import CMAES, ActiveCMA
-from mmes.strategies.fast_cma import FastCMA
-from mmes.strategies.isotropic_es import IsotropicES
-from mmes.strategies.lm_cma import LMCMA
-from mmes.strategies.lm_ma import LMMA
+from typing import TYPE_CHECKING, Any
+
 from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
 from mmes.strategies.registry import (
     AUTO_LIMIT,
+    CLASSES,
     STRATEGIES,
     automatic,
     get_strategy,
     is_auto,
     named_strategy,
     options_of,
+    rival,
     strategies_with,
 )
-from mmes.strategies.rm_es import R1ES, RmES
-from mmes.strategies.sda_es import SDAES
-from mmes.strategies.sep_cma import SepCMA
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from mmes.strategies.cma import CMAES, ActiveCMA
+    from mmes.strategies.fast_cma import FastCMA
+    from mmes.strategies.isotropic_es import IsotropicES
+    from mmes.strategies.lm_cma import LMCMA
+    from mmes.strategies.lm_ma import LMMA
+    from mmes.strategies.rm_es import R1ES, RmES
+    from mmes.strategies.sda_es import SDAES
+    from mmes.strategies.sep_cma import SepCMA
 
 __all__ = [
     "AUTO_LIMIT",
@@ -47,3 +53,9 @@ __all__ = [
     "options_of",
     "strategies_with",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in CLASSES:
+        return rival(name)
+    raise AttributeError(f"module 'mmes.strategies' has no attribute {name!r}")

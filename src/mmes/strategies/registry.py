@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any, TypeGuard, TypeVar
 
 from mmes.base.loading import entry_points, is_location, load_object
 from mmes.base.options import Option, suggestion
-from mmes.strategies.cma import CMAES, ActiveCMA
-from mmes.strategies.fast_cma import FastCMA
-from mmes.strategies.isotropic_es import IsotropicES
-from mmes.strategies.lm_cma import LMCMA
-from mmes.strategies.lm_ma import LMMA
 from mmes.strategies.mmes import MMES, AdaptiveMMES
-from mmes.strategies.rm_es import R1ES, RmES
-from mmes.strategies.sda_es import SDAES
-from mmes.strategies.sep_cma import SepCMA
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.optimizer import Optimizer
 
@@ -24,24 +17,67 @@ T = TypeVar("T")
 REGISTERED = "mmes.strategies"
 """The group of entry points under which other packages, and the laboratory, name optimizers."""
 
-STRATEGIES: dict[str, type[AskTell]] = {
-    strategy.name: strategy
-    for strategy in (
-        MMES,
-        AdaptiveMMES,
-        CMAES,
-        ActiveCMA,
-        SepCMA,
-        LMCMA,
-        LMMA,
-        RmES,
-        R1ES,
-        SDAES,
-        FastCMA,
-        IsotropicES,
-    )
+CLASSES = {
+    "ActiveCMA": "cma",
+    "CMAES": "cma",
+    "FastCMA": "fast_cma",
+    "IsotropicES": "isotropic_es",
+    "LMCMA": "lm_cma",
+    "LMMA": "lm_ma",
+    "R1ES": "rm_es",
+    "RmES": "rm_es",
+    "SDAES": "sda_es",
+    "SepCMA": "sep_cma",
 }
+"""The rivals' classes and their modules, which are imported when they are used."""
 
+
+class _Strategies(MutableMapping[str, type[AskTell]]):
+    """Strategies by their names; a rival is a word until somebody asks for its class."""
+
+    def __init__(self, table: dict[str, type[AskTell] | str]):
+        self._table = table
+
+    def __getitem__(self, name: str) -> type[AskTell]:
+        found = self._table[name]
+        if isinstance(found, str):
+            found = self._table[name] = rival(found)
+        return found
+
+    def __setitem__(self, name: str, strategy: type[AskTell]) -> None:
+        self._table[name] = strategy
+
+    def __delitem__(self, name: str) -> None:
+        del self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def rival(name: str) -> type[AskTell]:
+    """Return the class of a rival; `CLASSES` has the names."""
+    return getattr(import_module(f"mmes.strategies.{CLASSES[name]}"), name)
+
+
+STRATEGIES = _Strategies(
+    {
+        "mmes": MMES,
+        "adaptive": AdaptiveMMES,
+        "cma-es": "CMAES",
+        "active-cma": "ActiveCMA",
+        "sep-cma": "SepCMA",
+        "lm-cma": "LMCMA",
+        "lm-ma": "LMMA",
+        "rm-es": "RmES",
+        "r1-es": "R1ES",
+        "sda-es": "SDAES",
+        "fast-cma": "FastCMA",
+        "isotropic-es": "IsotropicES",
+    }
+)
 
 AUTO_LIMIT = 100
 """Up to so many variables ``"auto"`` takes active CMA-ES: its full covariance matrix pays there."""
@@ -65,7 +101,7 @@ def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type
         return AdaptiveMMES, f"n = {n} is above {AUTO_LIMIT}"
     if elsewhere:
         return AdaptiveMMES, elsewhere
-    return ActiveCMA, f"n = {n} is at most {AUTO_LIMIT}"
+    return STRATEGIES["active-cma"], f"n = {n} is at most {AUTO_LIMIT}"
 
 
 def is_auto(strategy: Any) -> bool:
@@ -77,7 +113,7 @@ def options_of(strategy: Any) -> tuple[Option, ...]:
     """Return the options of a strategy; of ``"auto"`` those of all that it may choose."""
     if not is_auto(strategy):
         return get_strategy(strategy).option_table()
-    chosen = (*AdaptiveMMES.option_table(), *ActiveCMA.option_table())
+    chosen = (*AdaptiveMMES.option_table(), *STRATEGIES["active-cma"].option_table())
     return tuple({option.name: option for option in reversed(chosen)}.values())[::-1]
 
 
@@ -126,7 +162,7 @@ def named_strategy(strategy: Any) -> type[Optimizer]:
         registered = entry_points(REGISTERED)
         entry = _spelt(strategy, registered)
         if entry is None:
-            near = suggestion(strategy.lower(), {**STRATEGIES, **registered})
+            near = suggestion(strategy.lower(), [*STRATEGIES, *registered])
             raise ValueError(f"there is no strategy {strategy!r}{near}")
         found = entry.load()
         if not _is_strategy(found):
@@ -138,11 +174,11 @@ def named_strategy(strategy: Any) -> type[Optimizer]:
 
 
 def _spelt(name: str, known: Mapping[str, T]) -> T | None:
-    table = {_plain(name): found for name, found in known.items()}
+    table = {_plain(key): key for key in known}
     plain = _plain(name)
     for spelling in (plain, plain + "es", plain.removesuffix("es"), plain.removesuffix("mmes")):
         if spelling in table:
-            return table[spelling]
+            return known[table[spelling]]
     return None
 
 

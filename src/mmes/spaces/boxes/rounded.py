@@ -13,7 +13,6 @@ candidates are changed, which every strategy can learn from, and the mean stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
@@ -110,6 +109,8 @@ class RoundedWalls(Box):
 
 def margin(draws: int) -> float:
     """Return the standard deviation with which one of so many draws leaves an integer."""
+    from statistics import NormalDist  # here: it imports fractions and decimal
+
     return 0.5 / NormalDist().inv_cdf(1.0 - 0.5 / max(draws, 2))
 
 

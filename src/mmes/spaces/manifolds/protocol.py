@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,6 +146,8 @@ class Manifold(ABC):
 
 def manifold_from(description: Mapping[str, Any]) -> Manifold:
     """Return the manifold of a `Manifold.description`; a class of your own must be imported."""
+    for ours in ("euclidean", "orthonormal", "spheres"):
+        import_module(f"mmes.spaces.manifolds.{ours}")
     kinds = {kind.__name__: kind for kind in _descendants(Manifold)}
     try:
         kind, shape = kinds[description["kind"]], description["shape"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,7 @@ class StepState:
         self.previous = np.full(population_size, value)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What a rule may learn from: the sorted values, and the parents' mean noise <z>_w if asked."""
 
     values: Vector

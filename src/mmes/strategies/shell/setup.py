@@ -12,7 +12,6 @@ from mmes.base import memory
 from mmes.base.randomness import fresh_seed
 from mmes.kernels import Kernel, Place
 from mmes.kernels.devices import check_able
-from mmes.kernels.manifold import ManifoldKernel, planned_bytes
 from mmes.spaces.boxes import BOXES, Box, BoxCode, Rounded, Start
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Extent, Space
@@ -106,7 +105,11 @@ def opened_kernel(strategy: Any, manifold: Manifold | None, options: dict[str, A
     kernel = Place.of(options).open()
     if kernel.device is not None:
         check_able(strategy.search_type.on_host, strategy.name, manifold, kernel.device)
-    return kernel if manifold is None else ManifoldKernel(kernel, manifold)
+    if manifold is None:
+        return kernel
+    from mmes.kernels.manifold import ManifoldKernel  # here: few runs search a manifold
+
+    return ManifoldKernel(kernel, manifold)
 
 
 def mapping_of(box: Box | None) -> Box | None:
@@ -134,6 +137,8 @@ def planned_search(
     if kind is not None and kind.maps_points:
         images = kernel.entry_bytes * n * size
     elif manifold is not None:
+        from mmes.kernels.manifold import planned_bytes
+
         images = planned_bytes(size, n)
     if kernel.device is not None:
         # A plain loop holds the last generation, X = es.ask(), while it asks for the next.
