@@ -6,9 +6,9 @@
 See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mmes.base.loading import late_names
 from mmes.base.reasons import StopReason
 from mmes.base.version import __version__
 from mmes.errors import (
@@ -62,14 +62,14 @@ if TYPE_CHECKING:
     from mmes.strategies.mmes.mixture import Mixture
 
 
-_MODULES = {"Equality": "constraints", "Mixture": "strategies.mmes.mixture"}
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when they are used: asyncio and ssl for the replicas would take a third of the import
-    # time, zipfile and hashlib for checkpoints a tenth, and the others are for few runs.
-    if name in ("checkpoint", "replicas"):
-        return import_module(f"mmes.{name}")
-    if name in _MODULES:
-        return getattr(import_module(f"mmes.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'mmes' has no attribute {name!r}")
+# Imported when they are used: asyncio and ssl for the replicas would take a third of the import
+# time, zipfile and hashlib for checkpoints a tenth, and the others are for few runs.
+__getattr__ = late_names(
+    "mmes",
+    {
+        "Equality": "constraints",
+        "Mixture": "strategies.mmes.mixture",
+        "checkpoint": "",
+        "replicas": "",
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,23 @@ if TYPE_CHECKING:
 def is_location(name: str) -> bool:
     """Return whether a name says where code of the user's is, rather than naming ours."""
     return ":" in name
+
+
+def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose names are imported when they are used.
+
+    `modules` has the module of each name, within the package; a module itself has none.
+    """
+
+    def found(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = modules[name]
+        if not module:
+            return import_module(f"{package}.{name}")
+        return getattr(import_module(f"{package}.{module}"), name)
+
+    return found
 
 
 def load_objective(location: str) -> Callable[[Any], Any]:

@@ -1,11 +1,10 @@
 """The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmes.strategies.mmes import MMES, AdaptiveMMES, RiemannianMMES
 from mmes.strategies.registry import (
     AUTO_LIMIT,
-    CLASSES,
     STRATEGIES,
     automatic,
     get_strategy,
@@ -54,8 +53,4 @@ __all__ = [
     "strategies_with",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in CLASSES:
-        return rival(name)
-    raise AttributeError(f"module 'mmes.strategies' has no attribute {name!r}")
+__getattr__ = rival

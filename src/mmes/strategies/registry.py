@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib import import_module
 from typing import Any, TypeGuard, TypeVar
 
-from mmes.base.loading import entry_points, is_location, load_object
+from mmes.base.loading import entry_points, is_location, late_names, load_object
 from mmes.base.options import Option, suggestion
 from mmes.strategies.mmes import MMES, AdaptiveMMES
 from mmes.strategies.shell.ask_tell import AskTell
@@ -17,19 +16,22 @@ T = TypeVar("T")
 REGISTERED = "mmes.strategies"
 """The group of entry points under which other packages, and the laboratory, name optimizers."""
 
-CLASSES = {
-    "ActiveCMA": "cma",
-    "CMAES": "cma",
-    "FastCMA": "fast_cma",
-    "IsotropicES": "isotropic_es",
-    "LMCMA": "lm_cma",
-    "LMMA": "lm_ma",
-    "R1ES": "rm_es",
-    "RmES": "rm_es",
-    "SDAES": "sda_es",
-    "SepCMA": "sep_cma",
-}
-"""The rivals' classes and their modules, which are imported when they are used."""
+# The rivals' classes and their modules, which are imported when they are used.
+rival = late_names(
+    "mmes.strategies",
+    {
+        "ActiveCMA": "cma",
+        "CMAES": "cma",
+        "FastCMA": "fast_cma",
+        "IsotropicES": "isotropic_es",
+        "LMCMA": "lm_cma",
+        "LMMA": "lm_ma",
+        "R1ES": "rm_es",
+        "RmES": "rm_es",
+        "SDAES": "sda_es",
+        "SepCMA": "sep_cma",
+    },
+)
 
 
 class _Strategies(MutableMapping[str, type[AskTell]]):
@@ -55,11 +57,6 @@ class _Strategies(MutableMapping[str, type[AskTell]]):
 
     def __len__(self) -> int:
         return len(self._table)
-
-
-def rival(name: str) -> type[AskTell]:
-    """Return the class of a rival; `CLASSES` has the names."""
-    return getattr(import_module(f"mmes.strategies.{CLASSES[name]}"), name)
 
 
 STRATEGIES = _Strategies(

@@ -4,9 +4,9 @@ A strategy that talks to a `Manifold` and to nothing else works on all of them; 
 case in which projecting changes nothing and retracting is addition.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mmes.base.loading import late_names
 from mmes.spaces.manifolds.protocol import Manifold, NormalSource, checked_manifold, manifold_from
 
 if TYPE_CHECKING:
@@ -26,17 +26,14 @@ __all__ = [
     "manifold_from",
 ]
 
-_MODULES = {
-    "Euclidean": "euclidean",
-    "Grassmann": "orthonormal",
-    "Oblique": "spheres",
-    "Sphere": "spheres",
-    "Stiefel": "orthonormal",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Few runs search a manifold: each is imported when it is used.
-    if name in _MODULES:
-        return getattr(import_module(f"mmes.spaces.manifolds.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'mmes.spaces.manifolds' has no attribute {name!r}")
+# Few runs search a manifold: each is imported when it is used.
+__getattr__ = late_names(
+    "mmes.spaces.manifolds",
+    {
+        "Euclidean": "euclidean",
+        "Grassmann": "orthonormal",
+        "Oblique": "spheres",
+        "Sphere": "spheres",
+        "Stiefel": "orthonormal",
+    },
+)
