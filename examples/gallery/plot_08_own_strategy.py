@@ -28,56 +28,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
-from mmes.strategies import AskTell
-from mmes.strategies.parts.population import POPULATION_SIZE, damping_option, planned_vectors
-from mmes.strategies.parts.record import Recorded
+from mmes import extend
 
 
 @dataclass
-class State:
-    mean: Handle
-    sigma: float
+class State(extend.SearchState):
     best: float = 0.0
-    scale: Handle | None = None
 
 
-class OneFifthSearch(Recorded[State]):
-    options = (POPULATION_SIZE, damping_option("Slows the steps of sigma"))
-    needs_start_value, on_host, replicable = True, False, True
+class OneFifthSearch(extend.SearchBase):
+    options = (extend.POPULATION_SIZE, extend.damping_option("Slows the steps of sigma"))
+    state_type, needs_start_value = State, True
 
     def __init__(self, setup, options):
-        self.setup, self._kernel = setup, setup.kernel
-        self.path = setup.kernel.vector(setup.n)
-        self.population_size = options["population_size"] or 10
+        super().__init__(setup, options)
         self.damping = options["damping"]
-        self.state = State(setup.mean, setup.sigma, scale=setup.scale)
-
-    @classmethod
-    def planned(cls, n, options, available):
-        return planned_vectors("OneFifth", n, options, available, doubles=3, singles=0)
 
     def start(self, value):
         self.state.best = value
 
-    def sample(self, population, generation, rows=None):
-        s, law = self.state, StepLaw(scale=self.state.scale)
-        self._kernel.sample(SampleCall(
-            population, self.population_size, s.mean, s.sigma, None, law, self.setup.box,
-            self.setup.seed, generation, rows))
-
     def update(self, population, ranking, values, generation):
         s, better = self.state, float(np.mean(values < self.state.best))
         if better > 0:
-            self._kernel.recombine(RecombineCall(
-                population, ranking[:1], np.ones(1), s.mean, self.path, 0.0, 1.0))
+            self.recombine(population, ranking[:1], np.ones(1))
             s.best = float(values[ranking[0]])
         s.sigma *= math.exp((better - 0.2) / self.damping)
 
 
-class OneFifth(AskTell):
-    name = "one-fifth"
-    search_type = OneFifthSearch
+class OneFifth(extend.AskTell):
+    name, search_type = "one-fifth", OneFifthSearch
 """)
 
 # %%

@@ -27,10 +27,10 @@ from mmes.strategies.parts.population import (
     Sampler,
     damping_option,
     mirrored_option,
-    planned_vectors,
     rate_option,
 )
 from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.registry import STRATEGIES
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.optimizer import Optimizer
@@ -58,6 +58,8 @@ __all__ = [
     "Sampler",
     "ScaleCall",
     "Search",
+    "SearchBase",
+    "SearchState",
     "Setup",
     "Space",
     "StepLaw",
@@ -66,7 +68,6 @@ __all__ = [
     "damping_option",
     "mirrored_option",
     "normals",
-    "planned_vectors",
     "rate_option",
     "uniforms",
 ]

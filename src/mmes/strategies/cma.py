@@ -19,16 +19,15 @@ from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
 from mmes.strategies.parts.cma_rates import Rates
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
     damping_option,
     limit_length,
     mirrored_option,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import Evidence, StepState
+from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -89,11 +88,10 @@ class State:
     factorised: int = 0
 
 
-class CMASearch(Recorded[State]):
+class CMASearch(SearchBase[State]):
     """CMA-ES: x ~ m + sigma N(0, C)."""
 
     options: ClassVar = _OPTIONS
-    needs_start_value: ClassVar = False
     on_host: ClassVar = True
     # The matrix library adds in an order that depends on the processor.
     replicable: ClassVar = False
@@ -102,8 +100,8 @@ class CMASearch(Recorded[State]):
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n = setup.n
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
+        p = self.population
         self.rates = rates = Rates.full(n, p.mu_eff, options["damping"])
         self.rule = rates.rule()
         # N.B. with clipping and reflection the worst would take away the variance that leads along
@@ -115,7 +113,6 @@ class CMASearch(Recorded[State]):
         self._eigen = options["factor"] == "eigen"
         self._inverse: Vector | None = None
         self._kernel = reducing(setup.kernel)
-        self._box, self._seed = setup.box, setup.seed
         scale = np.ones(n) if setup.scale is None else setup.scale
         self.state = State(
             setup.mean,
@@ -157,9 +154,6 @@ class CMASearch(Recorded[State]):
         return math.sqrt(
             max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
         )
-
-    def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
 
     def sample(
         self, population: Vector, generation: int, rows: NDArray[np.int64] | None = None
@@ -211,7 +205,7 @@ class CMASearch(Recorded[State]):
         if state.basis is not None:
             z = state.basis @ z
         evidence = Evidence(values[ranking], lambda: z, self._kernel)
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
+        adapt_sigma(state, self.rule, evidence)
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         path = state.step.path

@@ -16,20 +16,17 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
-from mmes.kernels import Handle, RecombineCall, StepLaw
+from mmes.kernels import Handle, StepLaw
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     mirrored_option,
-    planned_vectors,
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import RSR, Evidence, StepState
+from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -79,25 +76,21 @@ class State:
     scale: Handle | None = None
 
 
-class FastCMASearch(Recorded[State]):
+class FastCMASearch(SearchBase[State]):
     """Fast-CMA-ES."""
 
+    label: ClassVar = "Fast-CMA-ES"
     options: ClassVar = _OPTIONS
-    needs_start_value: ClassVar = False
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n, kernel = setup.n, setup.kernel
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
+        p = self.population
         self.archive_size: int = value_or(options["archive_size"], p.size)  # m
         self.c_1 = value_or(options["c_1"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 5))  # c
         self.spacing: int = value_or(options["spacing"], n)  # T
         self.rule = RSR(p.weights, options["damping"], target=0.27)  # q* = 0.27
-        self._kernel, self._seed = kernel, setup.seed
-        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -107,18 +100,10 @@ class FastCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
         candidates = value_or(options["population_size"], default_population_size(n))
-        stored = value_or(options["archive_size"], candidates)
-        return planned_vectors(
-            "Fast-CMA-ES", n, options, (available, entry_bytes), doubles=3, singles=stored + 1
-        )
-
-    def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        return 3, value_or(options["archive_size"], candidates) + 1
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p.
@@ -135,41 +120,25 @@ class FastCMASearch(Recorded[State]):
         weights = np.sqrt([self.c_1 * (1 - self.c_1), self.c_1]).astype(np.float32)
         return StepLaw(1 - self.c_1, rows, normals.reshape(draws, 2) * weights, scale=state.scale)
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """x_k = m + sigma y_k."""
-        state = self.state
-        self._sampler.fill(population, rows, state, generation, self.law(generation), state.paths)
+    def directions(self) -> Handle:
+        """See `SearchBase.directions`."""
+        return self.state.paths
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, kernel = self.state, self.population, self._kernel
+        state, kernel = self.state, self._kernel
         # m <- sum_k w_k x_(k);
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
         newest = kernel.row(state.paths, self.archive_size)
-        kernel.recombine(
-            RecombineCall(
-                population,
-                ranking[: p.mu],
-                p.weights,
-                state.mean,
-                state.path,
-                1 - self.c_c,
-                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-                newest,
-            )
-        )
+        self.recombine_along(population, ranking, state.path, self.c_c, newest)
         # Every T generations: drop P_1, P_m = p.
         if state.updates % self.spacing == 0:
             kernel.assign(kernel.row(state.paths, state.oldest), newest)
             state.oldest = (state.oldest + 1) % self.archive_size
         # sigma <- sigma exp(s / d), by the rank-based success rule, from the second generation on.
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
-        )
+        adapt_sigma(state, self.rule, Evidence(values[ranking]))
         state.updates += 1
 
 

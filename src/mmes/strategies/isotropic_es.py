@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import Option
-from mmes.kernels import Handle, RecombineCall, StepLaw
+from mmes.kernels import Handle
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
-    Sampler,
     damping_option,
     mirrored_option,
-    planned_vectors,
 )
-from mmes.strategies.parts.recombination import bounded_sigma
-from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.search_base import SearchBase
 from mmes.strategies.parts.step_size import (
     CSA,
     GSR,
@@ -29,6 +26,7 @@ from mmes.strategies.parts.step_size import (
     Evidence,
     StepSizeRule,
     StepState,
+    adapt_sigma,
 )
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -87,56 +85,36 @@ def make_rule(name: str, n: int, population: Population, damping: float) -> Step
     raise ValueError(f"rule must be one of {', '.join(RULES)}, not {name!r}")
 
 
-class IsotropicSearch(Recorded[State]):
+class IsotropicSearch(SearchBase[State]):
     """The plain ES: isotropic steps, weighted recombination, a step-size rule."""
 
+    label: ClassVar = "IsotropicES"
     options: ClassVar = OPTIONS
     # For the rules that compare generations; the others are given it too, so that all count alike.
     needs_start_value: ClassVar = True
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
-        n, kernel = setup.n, setup.kernel
-        self.population = Population.from_options(n, options)
-        self.population_size = self.population.size
+        super().__init__(setup, options)
+        n = setup.n
         self.rule = make_rule(options["rule"], n, self.population, options["damping"])
-        self._kernel = kernel
-        self._sampler = Sampler(setup, self.population.draws)
-        self._step = kernel.vector(n)
-        path = kernel.vector(n) if options["rule"] == "csa" else None
+        path = setup.kernel.vector(n) if options["rule"] == "csa" else None
         self.state = State(setup.mean, setup.sigma, StepState(path=path), setup.scale)
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        return planned_vectors(
-            "IsotropicES", n, options, (available, entry_bytes), doubles=4, singles=0
-        )
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 4, 0
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """x_k = m + sigma z_k, z_k ~ N(0, I)."""
-        state = self.state
-        self._sampler.fill(population, rows, state, generation, StepLaw(scale=state.scale))
-
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Move m to sum_k w_k x_(k), and sigma by the rule."""
-        state, p, kernel, step = self.state, self.population, self._kernel, self._step
-        kernel.recombine(
-            RecombineCall(
-                population, ranking[: p.mu], p.weights, state.mean, step, 0.0, 1 / state.sigma
-            )
-        )
+        state, p, kernel = self.state, self.population, self._kernel
+        step = self.recombine(population, ranking[: p.mu], p.weights, 1 / state.sigma)
         # <z>_w = (m - m_old) / (sigma d): the noise that would have made the candidates as they
         # were evaluated.
         # N.B. with the noise as it was drawn, candidates clipped at a wall would make the
@@ -144,7 +122,7 @@ class IsotropicSearch(Recorded[State]):
         if state.scale is not None:
             kernel.divide(step, state.scale)
         evidence = Evidence(values[ranking], lambda: step, kernel)
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
+        adapt_sigma(state, self.rule, evidence)
 
 
 class IsotropicES(AskTell):

@@ -21,23 +21,20 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
-from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
+from mmes.kernels import Handle, Noise, StepLaw
 from mmes.strategies.parts.archive import Archive, claim_row
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     mirrored_option,
-    planned_vectors,
     powers,
     rate_option,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import PSR, Evidence, StepState
+from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import PSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -159,19 +156,16 @@ class State:
     scale: Handle | None = None
 
 
-class LMCMASearch(Recorded[State]):
+class LMCMASearch(SearchBase[State]):
     """LM-CMA."""
 
+    label: ClassVar = "LM-CMA"
     options: ClassVar = _OPTIONS
-    needs_start_value: ClassVar = False
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n = setup.n
         preset = PRESETS[options["preset"]]
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
         self.archive_size: int = value_or(options["archive_size"], default_population_size(n))
         m = self.archive_size
         self.c_1 = value_or(options["c_1"], 1 / (10 * math.log(n + 1)))
@@ -184,8 +178,6 @@ class LMCMASearch(Recorded[State]):
         self.rule = PSR(options["damping"], target=target)
         self.noise = _NOISE[options["isotropic"]]
         self._kernel = kernel = reducing(setup.kernel)
-        self._seed = setup.seed
-        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -197,17 +189,9 @@ class LMCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        m = value_or(options["archive_size"], default_population_size(n))
-        return planned_vectors(
-            "LM-CMA", n, options, (available, entry_bytes), doubles=3, singles=2 * m
-        )
-
-    def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 3, 2 * value_or(options["archive_size"], default_population_size(n))
 
     def counts(self, generation: int) -> NDArray[np.int64]:
         """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
@@ -254,40 +238,23 @@ class LMCMASearch(Recorded[State]):
             isotropic_each=decays[counts].astype(np.float32),
         )
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """Sample x = m +- sigma y."""
-        state = self.state
-        self._sampler.fill(
-            population, rows, state, generation, self.law(generation), state.archive.vectors
-        )
+    def directions(self) -> Handle:
+        """See `SearchBase.directions`."""
+        return self.state.archive.vectors
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p = self.state, self.population
+        state = self.state
         # m <- sum_k w_k x_(k);
         # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
-        self._kernel.recombine(
-            RecombineCall(
-                population,
-                ranking[: p.mu],
-                p.weights,
-                state.mean,
-                state.path,
-                1 - self.c_c,
-                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-            )
-        )
+        self.recombine_along(population, ranking, state.path, self.c_c)
         # Every T generations the path is stored.
         if state.updates % self.period == 0:
             self._store_path()
         # sigma <- sigma exp(s / d), by the population success rule, from the second generation on.
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
-        )
+        adapt_sigma(state, self.rule, Evidence(values[ranking]))
         state.updates += 1
 
     def _store_path(self) -> None:

@@ -22,22 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import Option
-from mmes.kernels import Handle, Noise, RecombineCall, StepLaw
+from mmes.kernels import Handle, Noise, StepLaw
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     limit_length,
     mirrored_option,
-    planned_vectors,
     powers,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import CSA, Evidence, StepState
+from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import CSA, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -86,18 +83,16 @@ class State:
     scale: Handle | None = None
 
 
-class LMMASearch(Recorded[State]):
+class LMMASearch(SearchBase[State]):
     """LM-MA-ES."""
 
+    label: ClassVar = "LM-MA-ES"
     options: ClassVar = _OPTIONS
-    needs_start_value: ClassVar = False
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         self._n = n = setup.n
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
+        p = self.population
         m = value_or(options["directions"], default_population_size(n))
         # N.B. the article does not say what happens where a rate exceeds 1 (n < 2 lambda): it is 1
         # there, and the rates c_d are at most 1/2, so that no factor of L is singular.
@@ -107,9 +102,6 @@ class LMMASearch(Recorded[State]):
         self._decays = 1 - self.c_c
         self._gains = np.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff)
         self._kernel = kernel = reducing(setup.kernel)
-        self._step = kernel.vector(n)  # <y>_w
-        self._box, self._seed = setup.box, setup.seed
-        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -119,17 +111,9 @@ class LMMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        m = value_or(options["directions"], default_population_size(n))
-        return planned_vectors(
-            "LM-MA-ES", n, options, (available, entry_bytes), doubles=5, singles=m
-        )
-
-    def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 5, value_or(options["directions"], default_population_size(n))
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = L z.
@@ -147,27 +131,18 @@ class LMMASearch(Recorded[State]):
         factors = shrink * product_coefficients(products, along, self.c_d[:used])
         return StepLaw(shrink, rows, factors.astype(np.float32), scale=state.scale, scale_rows=True)
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """Sample x = m +- sigma y."""
-        state = self.state
-        self._sampler.fill(
-            population, rows, state, generation, self.law(generation), state.directions
-        )
+    def directions(self) -> Handle:
+        """See `SearchBase.directions`."""
+        return self.state.directions
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, y, kernel = self.state, self.population, self._step, self._kernel
+        state, p, kernel = self.state, self.population, self._kernel
         # m <- sum_k w_k x_(k);
         # <y>_w = (m - m_old) / sigma.
-        kernel.recombine(
-            RecombineCall(
-                population, ranking[: p.mu], p.weights, state.mean, y, 0.0, 1 / state.sigma
-            )
-        )
+        y = self.recombine(population, ranking[: p.mu], p.weights, 1 / state.sigma)
         weights = p.noise_weights(ranking)
         z = kernel.noise_sum(weights, self._n, Noise.NORMAL, self._seed, generation)
         if self._box is not None:
@@ -186,7 +161,7 @@ class LMMASearch(Recorded[State]):
         # p_s <- (1 - c_s) p_s + sqrt(c_s (2 - c_s) mu_eff) <z>_w;
         # sigma <- sigma exp((c_s/d) (|p_s|^2/n - 1)).
         evidence = Evidence(values[ranking], lambda: z, kernel)
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
+        adapt_sigma(state, self.rule, evidence)
         state.updates += 1
 
     def _invert(self, y: Handle) -> None:

@@ -11,23 +11,19 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
-from mmes.kernels import Handle, RecombineCall
+from mmes.kernels import Handle, StepLaw
 from mmes.strategies.parts.archive import Archive, claim_row
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     directed_law,
     mirrored_option,
-    planned_vectors,
     powers,
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import RSR, Evidence, StepState
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -81,26 +77,22 @@ class State:
     scale: Handle | None = None
 
 
-class RmSearch(Recorded[State]):
+class RmSearch(SearchBase[State]):
     """Rm-ES: y ~ N(0, (1-c)^m I + c sum_i (1-c)^(m-i) P_i P_i'), P_m the newest path."""
 
     label: ClassVar[str] = "Rm-ES"
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = True
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n, kernel = setup.n, setup.kernel
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
+        p = self.population
         self.archive_size: int = options.get("archive_size", 1)  # m
         self.spacing: int = value_or(options.get("spacing"), n)  # T
         self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
-        self._kernel, self._seed = kernel, setup.seed
-        self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -110,65 +102,49 @@ class RmSearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        stored = options.get("archive_size", 1)
-        return planned_vectors(
-            cls.label, n, options, (available, entry_bytes), doubles=3, singles=stored
-        )
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 3, options.get("archive_size", 1)
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """Sample x = m + sigma y, y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
+    def law(self, generation: int) -> StepLaw:
+        """Return the law of y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
         used = newest_first.size
         normals = self._kernel.normals(
             p.draws * used, self._seed, Stream.MIXTURE_FACTOR, generation
         )
-        law = directed_law(
+        return directed_law(
             normals.reshape(p.draws, used),
             newest_first,
             self.c_cov * powers(1 - self.c_cov, used),
             (1 - self.c_cov) ** self.archive_size,
             state.scale,
         )
-        self._sampler.fill(population, rows, state, generation, law, state.archive.vectors)
+
+    def directions(self) -> Handle:
+        """See `SearchBase.directions`."""
+        return self.state.archive.vectors
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p = self.state, self.population
+        state = self.state
         # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
         # minimum exceeds T.
         row = claim_row(state.archive, self.spacing, generation)
         # m <- sum_k w_k x_(k);
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;
         # P_m = p.
-        self._kernel.recombine(
-            RecombineCall(
-                population,
-                ranking[: p.mu],
-                p.weights,
-                state.mean,
-                state.path,
-                1 - self.c_c,
-                math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
-                self._kernel.row(state.archive.vectors, row),
-            )
-        )
+        stored = self._kernel.row(state.archive.vectors, row)
+        self.recombine_along(population, ranking, state.path, self.c_c, stored)
         # sigma <- sigma exp(s / d), by the rank-based success rule.
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
-        )
+        adapt_sigma(state, self.rule, Evidence(values[ranking]))
 
 
 class R1Search(RmSearch):

@@ -11,22 +11,18 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
-from mmes.kernels import Handle, RecombineCall
+from mmes.kernels import Handle, StepLaw
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     directed_law,
     mirrored_option,
-    planned_vectors,
     rate_option,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import bounded_sigma
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import GSR, Evidence, StepState
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import GSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -71,26 +67,20 @@ class State:
     scale: Handle | None = None
 
 
-class SDASearch(Recorded[State]):
+class SDASearch(SearchBase[State]):
     """SDA-ES: y ~ N(0, (1-c) I + c sum_i q_i q_i')."""
 
+    label: ClassVar = "SDA-ES"
     options: ClassVar = _OPTIONS
     needs_start_value: ClassVar = True
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n, m = setup.n, options["directions"]
-        self.directions: int = m
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
         self.c_cov = value_or(options["c_cov"], 0.4 / math.sqrt(n))
         self.c_c = value_or(options["c_c"], 0.25 / math.sqrt(n))
         self.rule = GSR(options["damping"])  # c = 0.3, alpha = 0.05
         self._kernel = kernel = reducing(setup.kernel)
-        self._seed = setup.seed
-        self._sampler = Sampler(setup, p.draws)
-        self._step = kernel.vector(n)  # u
         first = kernel.directions(m, n)
         kernel.fill_normals(first, _FIRST_SIZE, setup.seed, Stream.INITIAL_DIRECTIONS)
         self.state = State(
@@ -101,26 +91,20 @@ class SDASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        return planned_vectors(
-            "SDA-ES", n, options, (available, entry_bytes), 3, 2 * options["directions"]
-        )
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 3, 2 * options["directions"]
 
     def start(self, value: float) -> None:
         """F_(k) = f(m_0) for all k."""
         self.state.step.start(value, self.population_size)
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """Sample x = m +- sigma y, y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
+    def law(self, generation: int) -> StepLaw:
+        """Return the law of y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
         state, p = self.state, self.population
-        m = self.directions
+        m = state.directions.shape[0]
         normals = self._kernel.normals(p.draws * m, self._seed, Stream.MIXTURE_FACTOR, generation)
-        law = directed_law(
+        return directed_law(
             normals.reshape(p.draws, m),
             np.arange(m),
             np.full(m, self.c_cov),
@@ -128,19 +112,20 @@ class SDASearch(Recorded[State]):
             state.scale,
             scale_rows=True,
         )
-        self._sampler.fill(population, rows, state, generation, law, state.directions)
+
+    def directions(self) -> Handle:
+        """See `SearchBase.directions`."""
+        return self.state.directions
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
-        state, p, u = self.state, self.population, self._step
+        state, p = self.state, self.population
         # m <- sum_k w_k x_(k);
         # u = sqrt(mu_eff) (m - m_old) / sigma.
         gain = math.sqrt(p.mu_eff) / state.sigma
-        self._kernel.recombine(
-            RecombineCall(population, ranking[: p.mu], p.weights, state.mean, u, 0.0, gain)
-        )
+        u = self.recombine(population, ranking[: p.mu], p.weights, gain)
         if state.scale is not None:
             self._kernel.divide(u, state.scale)
         # For i = 1..m: q_i <- (1 - c_c) q_i + sqrt(c_c (2 - c_c)) u;
@@ -151,9 +136,7 @@ class SDASearch(Recorded[State]):
         )
         # sigma <- sigma exp((Phi(s) / (1 - alpha) - 1) / d), by the generalised one-fifth success
         # rule.
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
-        )
+        adapt_sigma(state, self.rule, Evidence(values[ranking]))
 
 
 class SDAES(AskTell):

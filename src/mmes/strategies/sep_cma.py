@@ -12,16 +12,12 @@ from mmes.kernels import Handle, RecombineCall, StepLaw
 from mmes.strategies.parts.cma_rates import Rates
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
-    Population,
-    Sampler,
     damping_option,
     mirrored_option,
-    planned_vectors,
     reducing,
 )
-from mmes.strategies.parts.recombination import bounded_sigma
-from mmes.strategies.parts.record import Recorded
-from mmes.strategies.parts.step_size import Evidence, StepState
+from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.step_size import Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
@@ -56,22 +52,19 @@ class State:
     updates: int = 0
 
 
-class SepCMASearch(Recorded[State]):
+class SepCMASearch(SearchBase[State]):
     """sep-CMA-ES: x ~ m + sigma N(0, diag(c))."""
 
+    label: ClassVar = "SepCMA"
     options: ClassVar = _OPTIONS
-    needs_start_value: ClassVar = False
-    on_host: ClassVar = False
-    replicable: ClassVar = True
 
     def __init__(self, setup: Setup, options: dict[str, Any]):
         n, kernel = setup.n, setup.kernel
-        self.population = p = Population.from_options(n, options)
-        self.population_size = p.size
+        super().__init__(setup, options)
+        p = self.population
         self.rates = Rates.separable(n, p.mu_eff, options["damping"])
         self.rule = self.rates.rule()
-        self._kernel = reducing(setup.kernel)
-        self._sampler = Sampler(setup, p.draws)
+        self._kernel = reducing(kernel)
         self._step = kernel.vector(n)  # <y>_w
         self.state = State(
             setup.mean,
@@ -84,25 +77,17 @@ class SepCMASearch(Recorded[State]):
         )
 
     @classmethod
-    def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
-    ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
-        return planned_vectors("SepCMA", n, options, (available, entry_bytes), doubles=8, singles=0)
+    def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
+        """See `SearchBase.vectors`."""
+        return 8, 0
 
     def spread(self) -> float:
         """See `Search.spread`."""
         return self._kernel.largest(self.state.deviations)
 
-    def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
-
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
-        """x_k = m + sigma d .* z_k, z_k ~ N(0, I)."""
-        state = self.state
-        self._sampler.fill(population, rows, state, generation, StepLaw(scale=state.deviations))
+    def law(self, generation: int) -> StepLaw:
+        """Return the law of d .* z, z ~ N(0, I)."""
+        return StepLaw(scale=self.state.deviations)
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
@@ -124,7 +109,7 @@ class SepCMASearch(Recorded[State]):
         z = kernel.copy(y)
         kernel.divide(z, state.deviations)
         evidence = Evidence(values[ranking], lambda: z, kernel)
-        state.sigma = bounded_sigma(state.sigma * self.rule.growth(state.step, evidence))
+        adapt_sigma(state, self.rule, evidence)
         state.updates += 1
         # h = 0 stalls p_c while p_s is long.
         moves = rates.path_moves(kernel.dot(state.step.path, state.step.path), state.updates)

@@ -43,7 +43,7 @@ class CCPSO2(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         n, steps = setting.n, count()
         positions = setting.first_population(self.options["population_size"])

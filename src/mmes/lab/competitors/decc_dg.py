@@ -47,7 +47,7 @@ class DECCDG(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         options, steps = self.options, count()
         grouping = yield from group_by_differences(

@@ -42,7 +42,7 @@ class DECCG(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         options, steps = self.options, count()
         population = setting.first_population(options["population_size"])

@@ -64,7 +64,7 @@ class MASWChains(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         options, steps = self.options, count()
         points = setting.first_population(options["population_size"])

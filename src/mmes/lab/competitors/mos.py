@@ -83,7 +83,7 @@ class MOS(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         points = setting.first_population(self.options["population_size"])
         values = yield points

@@ -62,7 +62,7 @@ class SHADEILS(Competitor):
         ),
     )
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """See `Competitor.search`."""
         options, steps = self.options, count(1)
         centre = setting.clip(0.5 * setting.lower + 0.5 * setting.upper)

@@ -130,13 +130,13 @@ class Competitor(Optimizer):
         window = options["stagnation_window"] or max(1000 * space.n, 200_000)
         self._window = math.inf if window == "off" else window
         self._told = array("d")
-        self._asking = self.search(self._setting)
+        self._asking = self.algorithm(self._setting)
         self._batch: Vector = self._readonly_view(next(self._asking))
         self._shown = False  # whether the batch was asked for
 
-    def search(self, setting: Setting) -> Asking[None]:
+    def algorithm(self, setting: Setting) -> Asking[None]:
         """Return the algorithm: a generator that yields points and is sent their values."""
-        raise NotImplementedError(f"{type(self).__name__} must define search")
+        raise NotImplementedError(f"{type(self).__name__} must define algorithm")
 
     # What a user reads
 

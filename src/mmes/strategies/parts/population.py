@@ -1,4 +1,4 @@
-"""What the rivals share: population and weights, options, the plan of memory, a law of steps."""
+"""What the rivals share: population and weights, options, a law of steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Handle, Kernel, ReducingKernel, SampleCall, StepLaw
 from mmes.strategies.parts.recombination import default_population_size, effective_size, log_weights
@@ -109,7 +108,7 @@ class Population:
         """Return the population of `population_size` and `mirrored`."""
         size = value_or(options["population_size"], default_population_size(n))
         weights = log_weights(size // 2)
-        draws = (size + 1) // 2 if options["mirrored"] else size
+        draws = (size + 1) // 2 if options.get("mirrored", False) else size
         return cls(size, weights, effective_size(weights), draws)
 
     @property
@@ -204,33 +203,3 @@ def limit_length(kernel: Kernel, vector: Handle, longest: Handle) -> None:
     length, limit = kernel.dot(vector, vector), kernel.dot(longest, longest)
     if length > limit:
         kernel.blend(vector, math.sqrt(limit / length), 0.0, vector)
-
-
-def planned_vectors(
-    who: str,
-    n: int,
-    options: dict[str, Any],
-    room: int | tuple[int, int],
-    doubles: int,
-    singles: int,
-) -> tuple[dict[str, Any], int]:
-    """Return the options, and the bytes of a search with so many float64 and float32 vectors.
-
-    The population and the vectors that every search has (best and start point) are added here.
-    `room` is the bytes available, or these and the bytes of one entry of a candidate (8).
-
-    Raises
-    ------
-    MemoryError
-        If that is more than is available.
-    """
-    candidates = value_or(options["population_size"], default_population_size(n))
-    available, entry_bytes = room if isinstance(room, tuple) else (room, 8)
-    needed = n * (entry_bytes * candidates + 8 * (doubles + 3) + 4 * singles)
-    if needed > available:
-        raise MemoryError(
-            f"{who} needs {in_words(needed)} for n = {n}: a population of {candidates}, "
-            f"{doubles} more vectors in "
-            f"double and {singles} in single precision; but {in_words(available)} are usable"
-        )
-    return options, needed

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mmes.kernels import Handle, Kernel
 from mmes.kernels.short import success_share
+from mmes.strategies.parts.recombination import bounded_sigma
 from mmes.strategies.shell.protocol import Vector
 
 
@@ -62,6 +63,18 @@ class Evidence(NamedTuple):
     values: Vector
     noise_mean: Callable[[], Handle] | None = None
     kernel: Kernel | None = None
+
+
+class Stepping(Protocol):
+    """A state whose sigma a rule adapts."""
+
+    sigma: float
+    step: StepState
+
+
+def adapt_sigma(state: Stepping, rule: StepSizeRule, evidence: Evidence) -> None:
+    """Let a rule take in a generation; sigma stays where it can be computed with."""
+    state.sigma = bounded_sigma(state.sigma * rule.growth(state.step, evidence))
 
 
 class StepSizeRule(Protocol):
