@@ -19,6 +19,9 @@ SOURCE = Path(mmes.__file__).parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 # The path of one ask and one tell that a reader must follow.
 MOST_FILES = 9
+# From the loop to what is saved, and to the file.
+MOST_FILES_TO_SAVE = 4
+SAVING_ENDS_AT = {"gather": "arrays_of", "write": "_write_archive"}
 
 
 def listed(title: str) -> list[str]:
@@ -113,6 +116,42 @@ def test_the_page_names_every_file_that_a_generation_enters(followed: Generation
 
 def test_one_ask_and_one_tell_pass_through_few_files() -> None:
     assert 5 < len({*listed("ask"), *listed("tell")}) <= MOST_FILES
+
+
+class Saving:
+    """Follows the first checkpoint of a run: what it is made of, and how it gets to the disk."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[str, list[str]] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Look at one event of `sys.setprofile`."""
+        if event == "call" and file_of(frame) is not None:
+            for part, name in SAVING_ENDS_AT.items():
+                if frame.f_code.co_name == name and part not in self.stacks:
+                    files = files_on_the_stack(frame)
+                    self.stacks[part] = files[files.index("run/loop.py") :]
+
+
+def test_the_page_names_the_files_that_a_checkpoint_passes_through(tmp_path: Path) -> None:
+    saving, outer = Saving(), sys.getprofile()
+    sys.setprofile(saving)
+    try:
+        mmes.minimize(
+            lambda x: float(x @ x),
+            np.ones(20),
+            0.5,
+            strategy="mmes",
+            seed=1,
+            max_generations=3,
+            checkpoint=tmp_path / "run.mmes",
+            checkpoint_generations=1,
+        )
+    finally:
+        sys.setprofile(outer)
+    for part in SAVING_ENDS_AT:
+        assert listed(part) == saving.stacks[part]
+        assert len(listed(part)) <= MOST_FILES_TO_SAVE
 
 
 def test_the_picture_is_up_to_date() -> None:
