@@ -13,7 +13,7 @@ from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.lifecycle import Lifecycle
-from mmes.strategies.shell.protocol import GivesUp, MakesParents, Probes, Revalues, Vector
+from mmes.strategies.shell.protocol import GivesUp, MakesParents, Revalues, Vector
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
@@ -89,9 +89,9 @@ class AskTell(Lifecycle):
 
     def _first(self) -> tuple[Handle, ...]:
         """Return the points before those that are drawn: the start point, or probes."""
-        if isinstance(self.search, Probes) and self.search.probes_ready:
+        if self._probes is not None and self._probes.probes_ready:
             box = self._setup.box
-            points = self.search.probes()
+            points = self._probes.probes()
             return tuple(as_candidate(self.kernel, point, self._n, box) for point in points)
         # Points that the search keeps apart from the box need no walls.
         walls = self._walls() if self._candidates.mapping is None else None
@@ -102,10 +102,10 @@ class AskTell(Lifecycle):
         self._candidates.renew_if_written(self.search, self.generation)
         points = self._candidates.points
         whole = whole and points is not None and self._pending is None and not self._extra_rows()
-        if whole and self._updates_ahead:
+        if whole and self._ahead is not None:
             ranking = self.kernel.ranked(values, self.rows, self._n)
             if ranking is not None:
-                self.search.begin(points, ranking, self.generation)  # type: ignore[attr-defined]
+                self._ahead.begin(points, ranking, self.generation)
         return self.kernel.fetched(values)
 
     def revalue(self, values: ArrayLike) -> None:
@@ -132,7 +132,7 @@ class AskTell(Lifecycle):
         self._pending = None
 
     def _extra_rows(self) -> int:
-        if isinstance(self.search, Probes) and self.search.probes_ready:
+        if self._probes is not None and self._probes.probes_ready:
             return PROBES
         return int(self.generation == 0 and self.search.needs_start_value)
 
@@ -161,7 +161,7 @@ class AskTell(Lifecycle):
         points = self._candidates.points
         probes = ranked[:0]
         if extra:
-            if isinstance(search, Probes) and search.probes_ready:
+            if self._probes is not None and self._probes.probes_ready:
                 probes = ranked[:extra]
             elif ranked.item(0) != math.inf:
                 search.start(ranked.item(0))
@@ -185,8 +185,8 @@ class AskTell(Lifecycle):
                 search.update(points, ranking, compared, self.generation)
             elif isinstance(search, MakesParents):
                 search.update_alone(ranking, compared, self.generation)
-            if probes.size and isinstance(search, Probes):
-                search.take_probes(probes, ranked)
+            if probes.size and self._probes is not None:
+                self._probes.take_probes(probes, ranked)
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)

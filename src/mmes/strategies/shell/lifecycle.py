@@ -112,17 +112,16 @@ class Lifecycle(Optimizer):
         self.box, self._setup = begun.box, begun.setup
         self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
-        self.search = self.search_type(begun.setup, begun.plan.options)
+        self._hold(self.search_type(begun.setup, begun.plan.options))
         # Said outright: neither a smaller machine that resumes nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
-        self._updates_ahead = isinstance(self.search, UpdatesAhead)
         start: Vector = space.x0.ravel()  # type: ignore[union-attr]
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
         rounded = isinstance(self.box, Rounded)
-        probing = isinstance(self.search, Probes) and self.search.probing
+        probing = self._probes is not None and self._probes.probing
         watched = self.watches_collapse and not (probing or rounded)
         self._rules = StopRules(
             self.options,
@@ -134,6 +133,12 @@ class Lifecycle(Optimizer):
             integers=rounded,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
+
+    def _hold(self, search: Search) -> None:
+        """Take a search, and see what it offers besides: to ask in each generation takes 20 us."""
+        self.search = search
+        self._probes = search if isinstance(search, Probes) else None
+        self._ahead = search if isinstance(search, UpdatesAhead) else None
 
     # What a user reads
 
@@ -241,7 +246,8 @@ class Lifecycle(Optimizer):
             )
             grown = self.search_type(self._setup, plan.options)
             grown.take_over(self.search)
-            self.search, self.options = grown, options | plan.options
+            self._hold(grown)
+            self.options = options | plan.options
             self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
             self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
