@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.constraints import Constraints, Handling
-from mmes.errors import CheckpointError
+from mmes.errors import CheckpointError, FailedEvaluationWarning, warn_user
 from mmes.run.history import COLUMNS, History
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
@@ -101,6 +103,8 @@ class RunState:
         Words and numbers of the caller's own, kept in the checkpoint.
     constraints : Handling or None
         The constraints, if there are any.
+    settled : bool
+        Whether it may be saved; see `changing`.
     """
 
     es: Optimizer
@@ -117,6 +121,22 @@ class RunState:
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     constraints: Handling | None = None
+    settled: bool = True
+
+    @contextmanager
+    def changing(self, *before: type[BaseException]) -> Iterator[None]:
+        """Mark what changes the state in several steps; errors of `before` come before any of them.
+
+        A signal handler of the user's own may raise anywhere, and a state that is half changed must
+        not be saved.
+        """
+        self.settled = False
+        try:
+            yield
+        except before:
+            self.settled = True
+            raise
+        self.settled = True
 
     @classmethod
     def begun(cls, settings: RunSettings, constraints: Constraints | None = None) -> RunState:
@@ -200,6 +220,16 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
+    def warn_of_failures(self, values: Vector) -> None:
+        """Warn the user, once, where evaluations failed."""
+        if not self.warned and np.isnan(values).any():
+            self.warned = True
+            warn_user(
+                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
+                "candidates rank last. This is said once per run; Result.failed counts them",
+                FailedEvaluationWarning,
+            )
+
     def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""
         self.again = again
@@ -237,6 +267,8 @@ class RunState:
     def answer_noise(self) -> None:
         """Return to the sigma before the fall, with twice the population once that is due.
 
+        Where generations cannot be compared, with a rule for sigma that does not compare them.
+
         Raises
         ------
         MemoryError
@@ -244,7 +276,11 @@ class RunState:
         """
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
-        if 2 * self.es.population_size * GENERATIONS <= searched:
+        if self.noise.shared and self.es.can_probe:
+            # What it grew by was no answer to this.
+            self.growth = self.start
+            self.es.probe(sigma, self.first_population_size * 2**self.growth)
+        elif 2 * self.es.population_size * GENERATIONS <= searched:
             self.es.grow(sigma)
             self.growth += 1
         else:
