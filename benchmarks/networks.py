@@ -13,8 +13,8 @@ same batches and the same code for the loss, in bfloat16.
 `policy`: the network of ``examples/cart_pole.py`` (1e5 weights); its reward.
 `updates`: ask and tell at n = 1e8 and 1e9 without a population; the share of the copy bandwidth.
 
-Results are printed and written after each run to networks-NAME.json in ``$OUT`` (else here). Nothing
-new is begun after ``--seconds``. The peers are short implementations of their own.
+Results are printed, and written after each run to networks-NAME.json in ``$OUT`` (else here).
+Nothing new is begun after ``--seconds``. The peers are short implementations of their own.
 """
 
 from __future__ import annotations
@@ -287,7 +287,199 @@ def transformer(report: Report, small: bool) -> None:
         report.run(f"mmes sigma0={sigma0} seed=2", lambda s=sigma0: ours(s, 2))
 
 
-PARTS: dict[str, Callable[[Report, bool], None]] = {"transformer": transformer}
+# A large one, a policy, and updates alone
+
+
+def synchronized() -> float:
+    """Return the time when the device has done its work."""
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def large(report: Report, small: bool) -> None:
+    import language_model as example
+
+    torch.manual_seed(1)
+    net = example.Transformer(*((32, 2, 2, 32) if small else (960, 11, 15, 256))).to(DEVICE)
+    limit = 400_000 if small else 20_000_000
+    python, _ = example.split(example.text(".py", limit, DEVICE))
+    headers, held_out = example.split(example.text(".h", limit, DEVICE))
+    began = time.perf_counter()
+    example.train(net, example.Windows(python, net.length, 32, seed=1), 50 if small else 600, 3e-4)
+    dtype = torch.bfloat16 if DEVICE == "cuda" else None
+    flat = FlatParameters(net)
+    judge = flat.objective(
+        example.HeldOut(example.Windows(held_out, net.length, 64, seed=9), 2, example.entropy),
+        dtype=dtype,
+        mode="loop",
+    )
+    start = torch.tensor(flat.x0, dtype=torch.float32, device=DEVICE)
+    before = round(judge.value_of(start), 4)
+    pretraining = round(time.perf_counter() - began, 1)
+    report.add(name="pretrained", parameters=flat.n, before=before, seconds=pretraining)
+
+    def share(sequences: int, generations: int) -> dict[str, Any]:
+        batches = example.Windows(headers, net.length, sequences, seed=3)
+        objective = flat.objective(example.entropy, dtype=dtype, chunk=8)
+        inside: list[float] = []
+
+        def timed(points: torch.Tensor, batch: Any) -> Any:
+            began = synchronized()
+            values = objective(points, batch)
+            inside.append(synchronized() - began)
+            return values
+
+        ends: list[float] = []
+        result = mmes.minimize(
+            timed,
+            start,
+            0.003,
+            vectorized=True,
+            batches=batches,
+            max_generations=generations,
+            seed=1,
+            callback=lambda progress: ends.append(synchronized()),
+            archive_size=16 if small else 64,
+            population_dtype="float32",
+            **({} if small else {"archive_dtype": "bfloat16"}),
+        )
+        # The first ones compile kernels; the last call is that of the end.
+        whole = (ends[-2] - ends[4]) / (len(ends) - 6)
+        evaluating = sum(inside[5 : len(ends) - 1]) / (len(ends) - 6)
+        return {
+            "sequences": sequences,
+            "population_size": result.options["population_size"],
+            "ms_per_generation": round(1e3 * whole, 1),
+            "share_of_the_optimizer": round(1 - evaluating / whole, 3),
+            "after": round(judge.value_of(result.x), 4),
+            "evaluations": result.nfev,
+            "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 1) if dtype else None,
+            "kernel": result.kernel,
+        }
+
+    report.run("large, 64 sequences", lambda: share(64, 12 if small else 60))
+    report.run("large, 16 sequences", lambda: share(16, 12 if small else 100))
+
+
+def policy(report: Report, small: bool) -> None:
+    import cart_pole as example
+
+    network = example.Policy(8 if small else 312)
+    start = network.start(DEVICE)
+    marks = (200, 400) if small else (2000, 4000, 8000, 12_000)
+    candidates = 40
+    batches = example.Starts((256 if small else 4096) // candidates, seed=1, device=DEVICE)
+    tested = example.Starts(1024, seed=9, device=DEVICE)(0)
+
+    def f(points: torch.Tensor, generation: int) -> torch.Tensor:
+        return -example.rewards(network, points, batches(generation))
+
+    def value(x: torch.Tensor) -> float:
+        return float(example.rewards(network, x[None].float(), tested))
+
+    def ours(sigma0: float, seed: int) -> dict[str, Any]:
+        left, curve = list(marks), {}
+
+        def look(progress: Any) -> None:
+            while left and progress.evaluations >= left[0]:
+                curve[left.pop(0)] = round(value(progress.mean), 4)
+
+        result = mmes.minimize(
+            lambda points, starts: -example.rewards(network, points.float(), starts),
+            start,
+            sigma0,
+            vectorized=True,
+            batches=batches,
+            max_evaluations=marks[-1],
+            seed=seed,
+            callback=look,
+            device=DEVICE,
+        )
+        if left:
+            curve[left[0]] = round(value(result.x), 4)
+        return {"curve": curve, "sigma": result.sigma}
+
+    report.add(name="start", weights=network.n, episodes=batches.episodes, reward=value(start))
+    pairs = candidates // 2
+    report.run("mmes sigma0=0.05", lambda: ours(0.05, 1))
+    for rate in (0.01, 0.03, 0.003):
+        for name, kind in (("OpenAI-ES", openai_es), ("PGPE", pgpe)):
+            report.run(
+                f"{name} sigma=0.05 rate={rate}",
+                lambda k=kind, r=rate: followed(k(f, start, 0.05, r, pairs), value, marks),
+            )
+    report.run("mmes sigma0=0.01", lambda: ours(0.01, 1))
+    report.run("mmes sigma0=0.2", lambda: ours(0.2, 1))
+    report.run("mmes sigma0=0.05 seed=2", lambda: ours(0.05, 2))
+
+
+def updates(report: Report, small: bool) -> None:
+    def median(call: Callable[[], object], repeats: int = 7) -> float:
+        call()
+        taken = []
+        for _ in range(repeats):
+            began = synchronized()
+            call()
+            taken.append(synchronized() - began)
+        return sorted(taken)[repeats // 2]
+
+    both = torch.randn(2, 2**20 if small else 2**30, device=DEVICE)
+    copy = 4 * both.numel() / median(lambda: both[0].copy_(both[1]))
+    report.add(name="copy", TB_per_s=round(copy / 1e12, 3))
+    both.resize_(0)
+
+    def generation(strategy: str, n: int) -> dict[str, Any]:
+        if DEVICE == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        kind: Any = mmes.strategies.STRATEGIES[strategy]
+        es = kind(
+            torch.zeros(n, device=DEVICE),
+            1.0,
+            seed=1,
+            population_size=32,
+            archive_size=16,
+            archive_dtype="bfloat16",
+            population_dtype="float32",
+            mean_dtype="float32",
+            rows_at_once=1,
+            stagnation_window="off",
+            damping=1e9,
+        )
+        values = torch.rand(64, es.rows + 1, device=DEVICE).cpu().numpy()
+        asked, told = [], []
+        for _ in range(30):  # until the archive is full, and a few more
+            began = synchronized()
+            for row in range(es.rows):
+                es.ask(rows=[row])
+            between = synchronized()
+            es.tell(values[es.generation % 64, : es.rows])
+            asked.append(between - began)
+            told.append(synchronized() - between)
+        ask, tell = (sorted(taken[-9:])[4] for taken in (asked, told))
+        # All 16 directions, in bfloat16, and one written; mean and path read and written.
+        moved = n * (2 * 17 + 16)
+        return {
+            "ask_ms": round(1e3 * ask, 2),
+            "tell_ms": round(1e3 * tell, 2),
+            "share_of_copy_of_tell": round(moved / tell / copy, 3),
+            "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 1)
+            if DEVICE == "cuda"
+            else None,
+            "kernel": es.kernel.name,
+        }
+
+    for n in (10**4,) if small else (10**8, 10**9):
+        for strategy in ("mmes", "adaptive"):
+            report.run(f"{strategy} n={n:.0e}", lambda s=strategy, k=n: generation(s, k))
+
+
+PARTS: dict[str, Callable[[Report, bool], None]] = {
+    "transformer": transformer,
+    "large": large,
+    "policy": policy,
+    "updates": updates,
+}
 
 
 def main() -> None:

@@ -117,11 +117,11 @@ def minimize(
         the run stops after `patience` validations without improvement.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
-        `reevaluations`. Validation: `validation_every`, `patience`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation:
-        `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
-        `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
-        `checkpoint_strict`, `resume`. And all options of the strategy, among them `seed`.
-        ``mmes.options()`` describes each of them.
+        `reevaluations`. Validation: `validation_every`, `patience`. Constraints:
+        `constraint_tolerance`, `returns_constraints`. Evaluation: `vectorized`,
+        `evaluation_timeout`, `retries`, `on_lost`, `chunk_size`. Checkpoints: `checkpoint_seconds`,
+        `checkpoint_generations`, `checkpoint_strict`, `resume`. And all options of the
+        strategy, among them `seed`. ``mmes.options()`` describes each of them.
 
     Returns
     -------

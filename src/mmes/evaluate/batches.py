@@ -48,7 +48,8 @@ class OnBatch:
 
     def __call__(self, x: Any) -> Any:
         """Return the objective's value, or values, on the present batch."""
-        return made(self.fun)(x, self.batch)
+        call: Any = made(self.fun)
+        return call(x, self.batch)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_held": (None, None)}
