@@ -47,7 +47,8 @@ class Batches:
         self._given, self._objective = given, objective
         self._numbered = objective.numbered is not None
         self._reader: Iterator[Any] | None = None
-        self._once = not self._numbered and iter(given) is given
+        # Not by iter(given), which draws random numbers where a DataLoader shuffles.
+        self._once = isinstance(given, Iterator)
         self._read = 0  # batches so far, those skipped included
         self.seen = -1
         """The generation whose batch was taken last; -1 before the first."""

@@ -515,9 +515,11 @@ class Run:
     def _evaluate_mean(self) -> None:
         """On batches, evaluate the mean on the last one, within the budget."""
         state, budget = self._state, self._options["max_evaluations"]
-        if self.generations and (budget is None or self.evaluations < budget):
-            if self._batches is not None and self._batches.seen < 0:  # by a process before this one
-                self._see_batch(self.generations - 1)
+        if self._batches is None or (budget is not None and self.evaluations >= budget):
+            return
+        if self._batches.seen < 0 and self.generations:  # a process before this one saw it
+            self._see_batch(self.generations - 1)
+        if self._batches.seen >= 0:
             _, values = self._values_at([state.es.mean], 1)
             state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
             self._saver.save(self.generations, self._state_to_save)

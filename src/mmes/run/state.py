@@ -60,6 +60,10 @@ class Code:
         return () if self.validation is None else ("validation",)
 
 
+NOTHING = Code()
+"""The code of a run with an objective alone."""
+
+
 @dataclass(frozen=True)
 class Spent:
     """What a part of a run has spent.
@@ -148,7 +152,7 @@ class RunState:
     validation: Validation | None = None
 
     @classmethod
-    def begun(cls, settings: RunSettings, code: Code) -> RunState:
+    def begun(cls, settings: RunSettings, code: Code = NOTHING) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
         return cls(
@@ -402,7 +406,9 @@ class RunState:
         }
 
     @classmethod
-    def restored(cls, settings: RunSettings, saved: dict[str, Any], code: Code) -> RunState:
+    def restored(
+        cls, settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING
+    ) -> RunState:
         """Return the state that was saved; a file holds no code.
 
         Raises
