@@ -24,22 +24,25 @@ from mmes.errors import (
 )
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.batches import with_batches
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
+from mmes.run.batches import WHY, Batches, check_target, options_for_batches
 from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
 from mmes.run.growth import Growth
 from mmes.run.limits import Limits
-from mmes.run.noise import Verdict
+from mmes.run.noise import Reevaluation, Verdict
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
 from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
-from mmes.run.state import RunState, Spent
+from mmes.run.state import Code, RunState, Spent
+from mmes.run.validation import Validation
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 
@@ -76,17 +79,26 @@ class Run:
         catch: tuple[type[BaseException], ...] = (),
         workers: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        batches: Any = None,
+        validation: Any = None,
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
         elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
         where["integers"] = integers
+        objective = with_batches(with_arguments(fun, args), batches)
+        self._batches = Batches.checked(batches, objective, workers)
+        if self._batches is not None:
+            elsewhere = elsewhere or WHY
+            code = {"manifold": manifold, "constraints": constraints}
+            options = options_for_batches(strategy, code, options)
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         held = Constraints.checked(constraints, settings.limits["returns_constraints"])
-        objective = with_arguments(fun, args)
+        judge = Validation.checked(validation, settings.limits, held)
+        check_target(settings.limits["target"], self._batches, judge)
         if held is not None:
             check_usable(held, settings, workers)
             if callable(objective):
@@ -102,10 +114,11 @@ class Run:
         if state is not None:
             settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
+        code = Code(held, self._batches is not None, judge)
         self._state = (
-            RunState.begun(settings, held)
+            RunState.begun(settings, code)
             if state is None
-            else RunState.restored(settings, state, held)
+            else RunState.restored(settings, state, code)
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
@@ -174,6 +187,7 @@ class Run:
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
                     self._evaluate_again()
+                    reason = self._validate_end(reason)
                     result = self._result(reason)
                     self._observe_end(result)
                     return result
@@ -194,7 +208,9 @@ class Run:
 
     def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
-        reason = self._limit_reached() if self.evaluations else None
+        self._validate()
+        begun = self.evaluations or self._state.validation is not None
+        reason = self._limit_reached() if begun else None
         # Or an error came while it asked about noise, or nothing could be done about that then.
         reason = self._growth.resumed(reason)
         while True:
@@ -245,6 +261,7 @@ class Run:
             self._tell(values, sigma)
         if complete:
             self._evaluation.told(values)
+            self._validate()
         state.warn_of_failures(values)
         if self._limits.target_reached():
             return StopReason.TARGET_REACHED
@@ -277,6 +294,7 @@ class Run:
         changed = None if handled is None else handled.adapt()
         if changed is not None and isinstance(es, AskTell):
             es.revalue(changed)
+        state.see_level(values)
         state.record()
 
     def _begin(self) -> int:
@@ -284,8 +302,19 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._limits.evaluations_left()))
+            self._see_batch(es.generation)
             self._evaluation.begin(es.generation, self._rows)
         return self._rows
+
+    def _see_batch(self, generation: int) -> None:
+        if self._batches is not None:
+            with self._interrupts.interruptible():  # data may be loaded, which takes time
+                self._batches.see(generation)
+
+    def _validate(self) -> None:
+        if self._state.validation is not None:
+            with self._interrupts.interruptible():
+                self._state.validate()
 
     def _follow(self) -> None:
         with self._evaluation.guard:
@@ -334,6 +363,9 @@ class Run:
             return StopReason.INFEASIBLE
         if limit is None and handled is not None and handled.converged:
             return StopReason.CONVERGED_F
+        judge = self._state.validation
+        if limit is None and judge is not None and judge.exhausted:
+            return StopReason.VALIDATION
         return limit or self._state.es.stop()
 
     # What is seen from outside
@@ -354,6 +386,7 @@ class Run:
             _mean=lambda: state.es.mean,
             _request_stop=self.request_stop,
             evaluator=self._evaluator.words,
+            validation=None if state.validation is None else state.validation.last,
         )
 
     def _observe_end(self, result: Result) -> None:
@@ -369,6 +402,9 @@ class Run:
         state, given = self._state, self._options["reevaluations"]
         if state.again is not None and given in (None, state.again.x.size):
             return  # a run that had ended was resumed
+        if state.ends_on_batch:
+            self._evaluate_mean()
+            return
         state.go_on()
         count = self._limits.evaluations_again()
         if count:
@@ -376,10 +412,34 @@ class Run:
             state.end_with(state.averaged(values))
             self._saver.save(self.generations, self._state_to_save)
 
+    def _evaluate_mean(self) -> None:
+        """On batches, evaluate the mean on the last one, within the budget."""
+        state, budget = self._state, self._options["max_evaluations"]
+        if self._batches is None or (budget is not None and self.evaluations >= budget):
+            return
+        if self._batches.seen < 0 and self.generations:  # a process before this one saw it
+            self._see_batch(self.generations - 1)
+        if self._batches.seen >= 0:
+            _, values = self._values_at([state.es.mean], 1)
+            state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            self._saver.save(self.generations, self._state_to_save)
+
+    def _validate_end(self, reason: StopReason) -> StopReason:
+        """Take the validation loss of the last mean; it may reach the target."""
+        judge = self._state.validation
+        if judge is None or judge.at_end is not None:
+            return reason
+        with self._interrupts.interruptible():
+            self._state.validate_end()
+        if judge.at_end is not None:
+            self._saver.save(self.generations, self._state_to_save)
+        return StopReason.TARGET_REACHED if self._limits.target_reached() else reason
+
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
         """Return the points as evaluated, and `count` values of each; see `Evaluation.repeated`."""
         es, box = self._state.es, self._settings.space.box
-        return self._evaluation.repeated(es, box, self.generations, points, count)
+        generation = self.generations if self._batches is None else self._batches.seen
+        return self._evaluation.repeated(es, box, generation, points, count)
 
     def _save_and_annotate(self, error: BaseException) -> None:
         """End early: save the state, tell what was found and how to go on."""
