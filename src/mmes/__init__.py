@@ -24,7 +24,7 @@ from mmes.errors import (
 )
 from mmes.evaluate.factory import Factory
 from mmes.minimize import Run, minimize, options, resume
-from mmes.run.progress import Progress
+from mmes.run.observing.progress import Progress
 from mmes.run.result import Result
 from mmes.strategies import MMES, AdaptiveMMES, RiemannianMMES
 

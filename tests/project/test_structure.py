@@ -111,7 +111,7 @@ ASKED_BY_NAME = {
     "replicas/mpi.py": "the method for a message",
     "replicas/replica.py": "the method for a message",
     "run/loop.py": "the result that an error carries",
-    "run/progress.py": "an observer of the user's",
+    "run/observing/progress.py": "an observer of the user's",
     "run/result.py": "fields by their names, as SciPy has it",
     "run/state.py": "all fields of a dataclass",
     "spaces/bounds.py": "bounds of SciPy",

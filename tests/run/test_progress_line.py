@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.run.progress import Progress
-from mmes.run.progress_line import Display, duration
+from mmes.run.observing.progress import Progress
+from mmes.run.observing.progress_line import Display, duration
 
 PROGRAM = """
 import mmes, numpy as np

@@ -13,7 +13,7 @@ import numpy as np
 
 from mmes.base.tensors import to_numpy
 from mmes.cli.status import Mistake
-from mmes.run.progress_line import duration
+from mmes.run.observing.progress_line import duration
 from mmes.run.result import Result
 
 DEFAULT_FOLDER = "mmes-out"

@@ -34,9 +34,9 @@ from mmes.evaluate.options import EVALUATION
 from mmes.evaluate.protocol import location_of
 from mmes.kernels.devices import PLACE_OPTIONS
 from mmes.minimize import Run, resumed_run
+from mmes.run.observing.progress import Progress
+from mmes.run.observing.progress_line import Display
 from mmes.run.options import CHECKPOINTS, LIMITS, RUN_OPTIONS
-from mmes.run.progress import Progress
-from mmes.run.progress_line import Display
 from mmes.run.result import Result
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, named_strategy, options_of
 from mmes.strategies.shell.options import COMMON_OPTIONS

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from mmes.base.extras import missing
 from mmes.errors import MMESWarning, warn_user
-from mmes.run.progress import Progress
+from mmes.run.observing.progress import Progress
 
 __all__ = ["LoggingWarning", "every", "log_to", "tqdm_bar"]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from mmes.base.extras import missing
 from mmes.minimize import minimize
-from mmes.run.progress import Progress
+from mmes.run.observing.progress import Progress
 from mmes.run.result import Result
 
 try:

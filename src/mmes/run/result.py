@@ -27,7 +27,9 @@ class Result:
         The best point found; within the bounds. With a device, `x` and `mean` are tensors on it.
     fun : float
         The value of the objective at `x`. For a noisy objective, the best point and the mean are
-        evaluated again; `x` is the better of the two, and `fun` the average of its new values.
+        evaluated again; `x` is the better of the two, and `fun` the average of its new values. With
+        `batches`, `x` is the mean and `fun` its value on the last batch. With `validation`, `x` is
+        the mean with the best validation loss, and `fun` that loss.
     nfev : int
         Number of evaluations of the objective.
     nit : int
@@ -63,6 +65,8 @@ class Result:
         Duration of the run in seconds.
     history : dict of ndarray
         Convergence: `evaluations`, `best`, `sigma` and `start`, thinned to at most 2000 entries.
+        With `batches`, `best` is the median value of each generation. With `validation` there is
+        `validation`, the last validation loss.
     strategy : str
         Name of the strategy, and why it was chosen if ``"auto"`` chose it.
     options : dict
@@ -150,8 +154,9 @@ def result_of(
     total = state.spent + state.here() + now + Spent(failed=beside)
     mean = es.kernel.copy(es.mean)
     name, average, error = again.better()
-    # Who says that it is noisy gets averages in any case.
+    # Who says that it is noisy gets averages in any case, but for a loss of its own.
     averaged = state.noise.noisy or settings.limits["noise"] == "yes"
+    averaged = averaged and state.validation is None
     found = state.better_start()
     if not averaged or average == math.inf:
         name, average, error = "x", found[0], math.nan
@@ -175,7 +180,7 @@ def result_of(
         reasons=reasons,
         noisy=state.noise.noisy,
         fun_std=None if math.isnan(error) else error,
-        best_seen=state.best_value,
+        best_seen=state.best_value if state.level is None else es.best_value,
         mean=mean,
         sigma=es.sigma,
         seed=settings.seed,
@@ -187,7 +192,7 @@ def result_of(
         options=dict(es.options) | {"seed": settings.seed},
         kernel=_kernel_in_words(es),
         retried=total.retried,
-        reevaluated=None if state.again is None else state.again.values(),
+        reevaluated=None if state.again is None or state.ends_on_batch else state.again.values(),
         **constrained,
     )
 

@@ -7,21 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mmes.base.tensors import to_numpy
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
-from mmes.run.history import COLUMNS, History
 from mmes.run.noise import NoiseWatch, Reevaluation, Verdict
+from mmes.run.observing.history import History
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
-from mmes.run.state import RunState, Spent
+from mmes.run.state import NOTHING, Code, RunState, Spent
 from mmes.strategies.parts.record import checked_scalar, checked_value
-
-if TYPE_CHECKING:
-    from mmes.constraints import Constraints
 
 # Writing takes at most about this share of a run's time, however large the state is.
 _WRITING_SHARE = 0.1
@@ -55,8 +52,13 @@ def saved_state(
     if handled is not None:
         own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
         arrays |= {name: array.copy() if copy else array for name, array in own.items()}
+    judge = state.validation
+    if judge is not None:
+        arrays |= {f"validation/{name}": array for name, array in judge.arrays().items()}
     return settings.entries() | {
         "constraints": None if handled is None else handled.entries(),
+        "level": state.level,
+        "validation": None if judge is None else judge.entries(),
         "dimension": state.es.dimension,
         "start": state.start,
         "growth": state.growth,
@@ -75,33 +77,32 @@ def saved_state(
     }
 
 
-def restored_state(
-    settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
-) -> RunState:
-    """Return the state that was saved; the constraints are code, which a file does not hold.
+def restored_state(settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING) -> RunState:
+    """Return the state that was saved; a file holds no code.
 
     Raises
     ------
     CheckpointError
-        If the run had constraints and none are given, or the other way round.
+        If the run had constraints and none are given, or the other way round; or batches, or
+        validation.
     CheckpointCorrupt
         If its parts do not fit together.
     """
-    if (saved.get("constraints") is None) != (constraints is None):
-        had = "no constraints" if saved.get("constraints") is None else "constraints"
-        raise CheckpointError(
-            f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
-        )
+    given = {"constraints": code.constraints is not None, "batches": code.batches}
+    given["validation"] = code.validation is not None
+    for name, entry in (("constraints",) * 2, ("batches", "level"), ("validation",) * 2):
+        had = saved.get(entry) is not None
+        if had != given[name]:
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: it had {'' if had else 'no '}{name}; "
+                f"give {name}= as then"
+            )
     with understood():
-        return _restored(settings, saved, constraints)
+        return _restored(settings, saved, code)
 
 
-def _restored(
-    settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
-) -> RunState:
+def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunState:
     arrays, x0 = saved["arrays"], settings.space.x0
-    if arrays["history"].shape[1:] != (len(COLUMNS),):
-        raise ValueError(f"the history has the shape {arrays['history'].shape}")
     if x0 is not None and x0.size != arrays["search/best_x"].size:
         raise ValueError(f"x0 has {x0.size} entries")
     best = None
@@ -122,9 +123,11 @@ def _restored(
         here = {"rows_at_once": settings.options["rows_at_once"]}
         search["options"] = search["options"] | here
     es = settings.strategy.from_state(search, **where)
-    handling = settings.handling(constraints, es.dimension)
+    handling = settings.handling(code.constraints, es.dimension)
     if handling is not None:
         handling.restore(saved["constraints"], below("constraints/"), es.kernel)
+    if code.validation is not None:
+        code.validation.restore(saved["validation"], below("validation/"), es)
     made = RunState(
         es=es,
         first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -137,7 +140,7 @@ def _restored(
             }
         ),
         best=best and (best[0], es.kernel.from_host(best[1])),
-        history=History.restored(saved["history"], np.array(arrays["history"])),
+        history=History.restored(saved["history"], np.array(arrays["history"]), code.columns),
         noise=NoiseWatch.restored(saved["noise"], below("noise/"))
         if "noise" in saved
         else NoiseWatch(),
@@ -147,6 +150,8 @@ def _restored(
         warned=saved["warned"] is True,
         notes=dict(saved["notes"]),
         constraints=handling,
+        level=checked_value("level", saved["level"]) if code.batches else None,
+        validation=code.validation,
     )
     if saved.get("evaluations", made.evaluations) != made.evaluations:
         raise ValueError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
-from mmes.run.history import History
+from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
+from mmes.run.observing.history import History
 from mmes.run.settings import RunSettings
+from mmes.run.validation import Validation
 from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:
@@ -32,6 +36,32 @@ _OUTSIDE = (
     StopReason.INTERRUPTED,
     StopReason.ALL_FAILED,
 )
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a run was given that no file holds.
+
+    Attributes
+    ----------
+    constraints : Constraints or None
+    batches : bool
+        Whether each generation has a batch of its own.
+    validation : Validation or None
+    """
+
+    constraints: Constraints | None = None
+    batches: bool = False
+    validation: Validation | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The further columns of the history."""
+        return () if self.validation is None else ("validation",)
+
+
+NOTHING = Code()
+"""The code of a run with an objective alone."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +128,12 @@ class RunState:
         Words and numbers of the caller's own, kept in the checkpoint.
     constraints : Handling or None
         The constraints, if there are any.
+    settled : bool
+        Whether it may be saved; see `changing`.
+    level : float or None
+        On batches: the median value of the last generation. None where there are no batches.
+    validation : Validation or None
+        What keeps the best mean by a loss of its own, if that is wanted.
     """
 
     es: Optimizer
@@ -114,13 +150,37 @@ class RunState:
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     constraints: Handling | None = None
+    level: float | None = None
+    validation: Validation | None = None
+    settled: bool = True
+
+    @contextmanager
+    def changing(self, *before: type[BaseException]) -> Iterator[None]:
+        """Mark what changes the state in several steps; errors of `before` come before any of them.
+
+        A signal handler of the user's own may raise anywhere, and a state that is half changed must
+        not be saved.
+        """
+        self.settled = False
+        try:
+            yield
+        except before:
+            self.settled = True
+            raise
+        self.settled = True
 
     @classmethod
-    def begun(cls, settings: RunSettings, constraints: Constraints | None = None) -> RunState:
+    def begun(cls, settings: RunSettings, code: Code = NOTHING) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
-        handling = settings.handling(constraints, es.dimension)
-        return cls(es, es.population_size, constraints=handling)
+        return cls(
+            es,
+            es.population_size,
+            constraints=settings.handling(code.constraints, es.dimension),
+            level=math.inf if code.batches else None,
+            validation=code.validation,
+            history=History(further=code.columns),
+        )
 
     @property
     def evaluations(self) -> int:
@@ -135,19 +195,52 @@ class RunState:
 
     @property
     def best_value(self) -> float:
-        """The best value so far; with constraints, of a feasible point."""
+        """The best value so far; with constraints, of a feasible point; on batches, the level."""
+        if self.level is not None:
+            return self.level
         if self.constraints is not None:
             return self.constraints.best_value
         here = self.es.best_value
         return here if self.best is None or here < self.best[0] else self.best[0]
 
     @property
+    def judged_value(self) -> float:
+        """The value that a target is compared with: the best one, or the best validation loss."""
+        return self.best_value if self.validation is None else self.validation.lowest
+
+    @property
+    def ends_on_batch(self) -> bool:
+        """Whether the mean is evaluated at the end, on the last batch."""
+        return self.level is not None and self.validation is None
+
+    @property
     def best_x(self) -> Vector:
         """The best point so far."""
         return self.better_start()[1]
 
+    def validate(self) -> None:
+        """Take the validation loss of the mean, if that is due."""
+        judge, generation = self.validation, self.generations
+        if judge is not None and judge.due(generation):
+            value = judge.value(self.es.mean, generation)
+            judge.take(value, generation, lambda: self.es.kernel.copy(self.es.mean))
+            self.history.amend(value)
+
+    def validate_end(self) -> None:
+        """Take the validation loss of the last mean, if it was not taken."""
+        judge, generation = self.validation, self.generations
+        if judge is not None and judge.generation != generation and judge.at_end is None:
+            judge.at_end = judge.value(self.es.mean, generation)
+
     def better_start(self) -> tuple[float, Any]:
         """Return the best value and point, over all starts."""
+        if self.validation is not None and self.validation.count:
+            judge = self.validation
+            if judge.at_end is not None and judge.at_end < judge.best:
+                return judge.at_end, self.es.mean
+            return judge.best, judge.x
+        if self.level is not None:
+            return self.level if self.again is None else self.again.mean.item(), self.es.mean
         if self.constraints is not None and self.constraints.best is not None:
             return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
         here = self.es.best_value
@@ -155,13 +248,20 @@ class RunState:
             return self.best
         return here, self.es.best_x
 
+    def see_level(self, values: Vector) -> None:
+        """On batches, take note of the median value of a generation; failures left out."""
+        if self.level is not None:
+            finite = values[np.isfinite(values)]
+            self.level = float(np.median(finite)) if finite.size else math.inf
+
     def record(self) -> None:
         """Take note of a generation in the history."""
         self.history.record(*self.line())
 
-    def line(self) -> tuple[int, float, float, int]:
+    def line(self) -> tuple[float, ...]:
         """Return the line of the history for this moment."""
-        return self.evaluations, self.best_value, self.es.sigma, self.start
+        line = self.evaluations, self.best_value, self.es.sigma, self.start
+        return line if self.validation is None else (*line, self.validation.last)
 
     def take_start(self, x: Vector, value: float) -> None:
         """Take note of the value of the start point; the search does not learn from it."""
@@ -199,6 +299,16 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
+    def warn_of_failures(self, values: Vector) -> None:
+        """Warn the user, once, where evaluations failed."""
+        if not self.warned and np.isnan(values).any():
+            self.warned = True
+            warn_user(
+                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
+                "candidates rank last. This is said once per run; Result.failed counts them",
+                FailedEvaluationWarning,
+            )
+
     def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""
         self.again = again
@@ -206,6 +316,8 @@ class RunState:
 
     def go_on(self) -> None:
         """Let a run that had ended go on: the values taken at its end count as spent."""
+        if self.validation is not None:
+            self.validation.at_end = None
         if self.again is not None:
             count, failed = self.again.evaluations, self.again.failed
             self.spent += Spent(evaluations=count, failed=failed, again=count)
@@ -236,6 +348,8 @@ class RunState:
     def answer_noise(self) -> None:
         """Return to the sigma before the fall, with twice the population once that is due.
 
+        Where generations cannot be compared, with a rule for sigma that does not compare them.
+
         Raises
         ------
         MemoryError
@@ -243,7 +357,11 @@ class RunState:
         """
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
-        if 2 * self.es.population_size * GENERATIONS <= searched:
+        if self.noise.shared and self.es.can_probe:
+            # What it grew by was no answer to this.
+            self.growth = self.start
+            self.es.probe(sigma, self.first_population_size * 2**self.growth)
+        elif 2 * self.es.population_size * GENERATIONS <= searched:
             self.es.grow(sigma)
             self.growth += 1
         else:

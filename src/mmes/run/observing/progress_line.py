@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from mmes.run.progress import Progress
+from mmes.run.observing.progress import Progress
 
 _LIVE_SECONDS = 0.1
 _PLAIN_SECONDS = 5.0
@@ -65,6 +65,8 @@ class Display:
             f"sigma {progress.sigma:.3g}",
             f"{rate:,.0f}/s",
         ]
+        if progress.validation is not None:
+            parts.insert(2, f"validation {progress.validation:.6g}")
         left = []
         if budget is not None and rate > 0:
             left.append((budget - progress.evaluations) / rate)
