@@ -21,7 +21,10 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 MOST_FILES = 9
 # From the loop to what is saved, and to the file.
 MOST_FILES_TO_SAVE = 4
-SAVING_ENDS_AT = {"gather": "arrays_of", "write": "_write_archive"}
+SAVING_ENDS_AT = {
+    "gather": ("strategies/parts/record.py", "arrays_of"),
+    "write": ("checkpoint/format.py", "write"),
+}
 
 
 def listed(title: str) -> list[str]:
@@ -137,9 +140,9 @@ class Saving:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         """Look at one event of `sys.setprofile`."""
-        if event == "call" and file_of(frame) is not None:
-            for part, name in SAVING_ENDS_AT.items():
-                if frame.f_code.co_name == name and part not in self.stacks:
+        if event == "call":
+            for part, end in SAVING_ENDS_AT.items():
+                if end == (file_of(frame), frame.f_code.co_name) and part not in self.stacks:
                     files = files_on_the_stack(frame)
                     self.stacks[part] = files[files.index("run/loop.py") :]
 

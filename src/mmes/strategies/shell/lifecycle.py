@@ -136,7 +136,7 @@ class Lifecycle(Optimizer):
     def _hold(self, search: Search) -> None:
         """Take a search, and see what it offers besides: to ask in each generation takes 20 us."""
         self.search = search
-        self._probes = search if isinstance(search, Probes) else None
+        self._probes = search if isinstance(search, Probes) and search.probing else None
         self._ahead = search if isinstance(search, UpdatesAhead) else None
 
     # What a user reads
@@ -257,7 +257,7 @@ class Lifecycle(Optimizer):
     @property
     def probes(self) -> bool:
         """See `Optimizer.probes`."""
-        return self._probes is not None and self._probes.probing
+        return self._probes is not None
 
     @property
     def can_probe(self) -> bool:
