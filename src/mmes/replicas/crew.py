@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,3 +303,26 @@ class Crew(Evaluator):
         self.retried += len(batch)
         current.waiting.appendleft(batch)
         self.roster.rebuild(member)
+
+
+class Engaged:
+    """The base of `Local`, `Dask` and `Ray`: what is handed to `workers=`, and makes a crew."""
+
+    terms: Terms
+
+    def _engine(self) -> tuple[Engine, int | None]:
+        """Return the engine, and the threads of the kernel of each replica."""
+        raise NotImplementedError(f"{type(self).__name__} must define _engine")
+
+    def evaluator(
+        self,
+        task: Task,
+        retries: int = 3,
+        lost: str = "raise",
+        timeout: float | None = None,
+        chunk_size: int | None = None,
+    ) -> Crew:
+        """Return the crew that evaluates a task."""
+        engine, threads = self._engine()
+        terms = replace(self.terms, chunk_size=chunk_size)
+        return Crew(engine, terms, task, retries, lost, timeout, threads)

@@ -8,19 +8,17 @@ import queue
 import threading
 import time
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
-from mmes.evaluate.remote import Task
-from mmes.replicas.crew import Crew
-from mmes.replicas.engine import Terms
+from mmes.replicas.crew import Engaged
+from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.replica import Replica
 
 _START_SECONDS = 10.0
 _EVALUATIONS = ("work", "points")
 
 
-class Dask:
+class Dask(Engaged):
     """Replicas as actors on the workers of a Dask cluster.
 
     >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Dask(client))         # doctest: +SKIP
@@ -47,18 +45,8 @@ class Dask:
         self.client = client
         self.terms = Terms.checked("Dask", count=count, **terms)
 
-    def evaluator(
-        self,
-        task: Task,
-        retries: int = 3,
-        lost: str = "raise",
-        timeout: float | None = None,
-        chunk_size: int | None = None,
-    ) -> Crew:
-        """Return the crew that evaluates a task."""
-        terms = replace(self.terms, chunk_size=chunk_size)
-        engine = DaskEngine(self.client, self.terms.count)
-        return Crew(engine, terms, task, retries, lost, timeout)
+    def _engine(self) -> tuple[Engine, None]:
+        return DaskEngine(self.client, self.terms.count), None
 
 
 class _Actor:

@@ -12,22 +12,20 @@ import select
 import socket
 from collections import deque
 from collections.abc import Collection
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from mmes.base.cores import usable_cores
-from mmes.evaluate.remote import Task
 from mmes.evaluate.workers import children, worker
 from mmes.evaluate.workers.channel import Channel, Line
-from mmes.replicas.crew import Crew
-from mmes.replicas.engine import Terms
+from mmes.replicas.crew import Engaged
+from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.replica import Replica
 
 _FAREWELL_SECONDS = 1.0
 
 
-class Local:
+class Local(Engaged):
     """Replicas in processes of this machine.
 
     >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Local(2))       # doctest: +SKIP
@@ -43,19 +41,9 @@ class Local:
     def __init__(self, count: int | None = None, **terms: Any):
         self.terms = Terms.checked("Local", count=count, **terms)
 
-    def evaluator(
-        self,
-        task: Task,
-        retries: int = 3,
-        lost: str = "raise",
-        timeout: float | None = None,
-        chunk_size: int | None = None,
-    ) -> Crew:
-        """Return the crew that evaluates a task."""
-        terms = replace(self.terms, chunk_size=chunk_size)
+    def _engine(self) -> tuple[Engine, int]:
         count = self.terms.count or usable_cores()
-        threads = max(usable_cores() // (count + 1), 1)
-        return Crew(LocalEngine(count), terms, task, retries, lost, timeout, threads)
+        return LocalEngine(count), max(usable_cores() // (count + 1), 1)
 
 
 class _Process:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
-from mmes.evaluate.remote import Task
-from mmes.replicas.crew import Crew
-from mmes.replicas.engine import Terms
+from mmes.replicas.crew import Engaged
+from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.replica import Replica
 
 # A restarted actor has lost its state without a word; calls side by side would mix generations.
 _REFUSED = ("max_restarts", "max_task_retries", "max_concurrency")
 
 
-class Ray:
+class Ray(Engaged):
     """Replicas as actors of the Ray cluster that runs, or of one started for the run.
 
     >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Ray(16))              # doctest: +SKIP
@@ -66,18 +64,8 @@ class Ray:
         self.address = address
         _imported()
 
-    def evaluator(
-        self,
-        task: Task,
-        retries: int = 3,
-        lost: str = "raise",
-        timeout: float | None = None,
-        chunk_size: int | None = None,
-    ) -> Crew:
-        """Return the crew that evaluates a task."""
-        terms = replace(self.terms, chunk_size=chunk_size)
-        engine = RayEngine(self.terms.count, self.options, self.address)
-        return Crew(engine, terms, task, retries, lost, timeout)
+    def _engine(self) -> tuple[Engine, None]:
+        return RayEngine(self.terms.count, self.options, self.address), None
 
 
 class RayEngine:

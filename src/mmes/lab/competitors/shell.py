@@ -221,37 +221,17 @@ class Competitor(Optimizer):
         }
 
     @classmethod
-    def from_state(
-        cls,
-        state: dict[str, Any],
-        *,
-        kernel: str = "auto",
-        threads: int | None = None,
-        device: str | None = None,
-    ) -> Self:
-        """See `Optimizer.from_state`.
-
-        It walks through the values told once more, without evaluating: that takes the time that
-        the search itself took, objective not counted.
-
-        Raises
-        ------
-        ValueError
-            If the state is another strategy's, or walking through its values does not lead to the
-            best point that it names.
-        """
+    def _from_state(cls, state: dict[str, Any], place: dict[str, Any]) -> Self:
+        device = place.pop("device")
         if device is not None:
             raise ValueError(f"the strategy {cls.name!r} works on numpy arrays, not on {device!r}")
-        if state["strategy"] != cls.name:
-            raise ValueError(
-                f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
-            )
+        # The values told are walked through once more, without evaluating.
         arrays = state["arrays"]
         made = cls(
             arrays["start"],
             state["sigma0"],
             bounds=(arrays["lower"], arrays["upper"]),
-            **state["options"] | {"kernel": kernel, "threads": threads},
+            **state["options"] | place,
         )
         told = np.asarray(arrays["told"], dtype=np.float64)
         if told.shape != (state["evaluations"],):

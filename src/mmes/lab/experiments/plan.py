@@ -70,7 +70,17 @@ def _checked_label(label: str) -> str:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class _Labelled:
+    name: str
+    label: str = ""
+    options: Options = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", _checked_label(self.label or named_file(self.name)[1]))
+
+
+@dataclass(frozen=True)
+class Strategy(_Labelled):
     """A column of the comparison: a strategy with its options, under a label.
 
     Attributes
@@ -84,16 +94,9 @@ class Strategy:
         ``time_limit`` of the run.
     """
 
-    name: str
-    label: str = ""
-    options: Options = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label", _checked_label(self.label or named_file(self.name)[1]))
-
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(_Labelled):
     """A row of the comparison: a built-in problem or a user's function, under a label.
 
     Attributes
@@ -110,13 +113,7 @@ class Objective:
         Where it is not the plan's; not needed for a problem that has a dimension of its own.
     """
 
-    name: str
-    label: str = ""
-    options: Options = ()
     dimension: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label", _checked_label(self.label or named_file(self.name)[1]))
 
 
 @dataclass(frozen=True)

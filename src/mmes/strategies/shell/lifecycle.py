@@ -41,7 +41,7 @@ from mmes.strategies.shell.setup import (
     planned_search,
     widest_sigma,
 )
-from mmes.strategies.shell.state import COUNTS, arguments_of, check_state
+from mmes.strategies.shell.state import COUNTS, arguments_of, check_sizes
 from mmes.strategies.shell.stopping import StopRules
 
 
@@ -329,17 +329,8 @@ class Lifecycle(Optimizer):
         }
 
     @classmethod
-    def from_state(
-        cls,
-        state: dict[str, Any],
-        *,
-        kernel: str = "auto",
-        threads: int | None = None,
-        device: str | None = None,
-    ) -> Self:
-        """See `Optimizer.from_state`."""
-        check_state(cls, state)
-        place = {"kernel": kernel, "threads": threads, "device": device}
+    def _from_state(cls, state: dict[str, Any], place: dict[str, Any]) -> Self:
+        check_sizes(cls.search_type, state)
         made = cls(**arguments_of(state, place))
         made._restore(state)
         return made

@@ -312,7 +312,6 @@ class Optimizer(ABC):
         """
 
     @classmethod
-    @abstractmethod
     def from_state(
         cls,
         state: dict[str, Any],
@@ -324,8 +323,19 @@ class Optimizer(ABC):
         """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
 
         Kernel, threads and device may differ from those of the run that the state was taken from;
-        on another kind of device it goes on as there but for rounding.
+        on another kind of device it goes on as there but for rounding. A competitor walks through
+        the values told once more, without evaluating.
+
+        Raises
+        ------
+        ValueError
+            If the state is another strategy's, or its parts do not fit together.
         """
+        if state["strategy"] != cls.name:
+            raise ValueError(
+                f"this is a state of the strategy {state['strategy']!r}, not of {cls.name!r}"
+            )
+        return cls._from_state(state, {"kernel": kernel, "threads": threads, "device": device})
 
     def __repr__(self) -> str:
         return (
@@ -339,6 +349,11 @@ class Optimizer(ABC):
         return _rebuilt, (type(self), self.state(), self._asked, pending)
 
     # What a subclass does
+
+    @classmethod
+    @abstractmethod
+    def _from_state(cls, state: dict[str, Any], place: dict[str, Any]) -> Self:
+        """Return an optimizer that goes on from a state of its own, at a place."""
 
     @property
     @abstractmethod

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmes.kernels import Place
 from mmes.spaces.manifolds import manifold_from
 from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
 from mmes.strategies.shell.protocol import Search
 
-if TYPE_CHECKING:
-    from mmes.strategies.shell.lifecycle import Lifecycle
-
 COUNTS = ("generation", "evaluations", "failed_evaluations")
-
-
-def check_state(kind: type[Lifecycle], state: dict[str, Any]) -> None:
-    """Raise ValueError if a state is another strategy's, or claims sizes it does not bear out."""
-    if state["strategy"] != kind.name:
-        raise ValueError(
-            f"this is a state of the strategy {state['strategy']!r}, not of {kind.name!r}"
-        )
-    _check_sizes(kind.search_type, state)
 
 
 def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +29,7 @@ def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
     return given | options
 
 
-def _check_sizes(search_type: type[Search], state: dict[str, Any]) -> None:
+def check_sizes(search_type: type[Search], state: dict[str, Any]) -> None:
     """Refuse sizes that the rest of a state does not bear out, before memory is taken for them.
 
     Candidates per generation show in the number of evaluations, stored directions in arrays.
