@@ -194,9 +194,7 @@ class TritonKernel(TorchKernel):
         for first in range(0, draws, few):
             some = np.arange(first, min(first + few, draws))
             z = torch.empty((some.size, n), dtype=torch.float32, device=self.place)
-            self.sample(
-                SampleCall(z, draws, origin, 1.0, None, law, None, seed, generation, some)
-            )
+            self.sample(SampleCall(z, draws, origin, 1.0, None, law, None, seed, generation, some))
             products = torch.zeros((some.size, taken.size), dtype=torch.float64, device=self.place)
             for begin, end in self.wide_tiles(n, max(some.size, taken.size)):
                 products += inner_products(z[:, begin:end], vectors[chosen, begin:end])
