@@ -114,7 +114,6 @@ ASKED_BY_NAME = {
     "run/observing/progress.py": "an observer of the user's",
     "run/result.py": "fields by their names, as SciPy has it",
     "run/state.py": "all fields of a dataclass",
-    "run/validation.py": "fields by their names",
     "spaces/bounds.py": "bounds of SciPy",
     "spaces/boxes/box.py": "all fields of a dataclass",
     "spaces/start.py": "what was given in place of a number",

@@ -28,7 +28,6 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
-from mmes.run.batches import WHY, Batches, check_target, options_for_batches
 from mmes.run.evaluation import Evaluation
 from mmes.run.growth import Growth
 from mmes.run.limits import Limits
@@ -41,7 +40,8 @@ from mmes.run.saving import Saver, checked_notes, restored_state, saved_state
 from mmes.run.settings import RunSettings
 from mmes.run.starts import RESTARTABLE
 from mmes.run.state import Code, RunState, Spent
-from mmes.run.validation import Validation
+from mmes.run.training.batches import WHY, Batches, check_target, options_for_batches
+from mmes.run.training.validation import Validation
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 

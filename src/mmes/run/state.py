@@ -16,7 +16,7 @@ from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.observing.history import History
 from mmes.run.settings import RunSettings
-from mmes.run.validation import Validation
+from mmes.run.training.validation import Validation
 from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:

@@ -132,7 +132,8 @@ class FastCMASearch(SearchBase[State]):
         # m <- sum_k w_k x_(k);
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
         newest = kernel.row(state.paths, self.archive_size)
-        self.recombine_along(population, ranking, state.path, self.c_c, newest)
+        parents = ranking[: self.population.mu]
+        self.recombine_along(population, parents, (state.path, self.c_c), newest)
         # Every T generations: drop P_1, P_m = p.
         if state.updates % self.spacing == 0:
             kernel.assign(kernel.row(state.paths, state.oldest), newest)

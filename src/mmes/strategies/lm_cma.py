@@ -249,7 +249,8 @@ class LMCMASearch(SearchBase[State]):
         state = self.state
         # m <- sum_k w_k x_(k);
         # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
-        self.recombine_along(population, ranking, state.path, self.c_c)
+        parents = ranking[: self.population.mu]
+        self.recombine_along(population, parents, (state.path, self.c_c))
         # Every T generations the path is stored.
         if state.updates % self.period == 0:
             self._store_path()

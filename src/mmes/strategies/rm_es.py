@@ -93,6 +93,8 @@ class RmSearch(SearchBase[State]):
         self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
+        self._normals: tuple[Any, Any] = (None, None)
+        self._former: tuple[Any, Any] | None = None  # of the archive, once a step is begun
         self.state = State(
             setup.mean,
             setup.sigma,
@@ -115,11 +117,8 @@ class RmSearch(SearchBase[State]):
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
         used = newest_first.size
-        normals = self._kernel.normals(
-            p.draws * used, self._seed, Stream.MIXTURE_FACTOR, generation
-        )
         return directed_law(
-            normals.reshape(p.draws, used),
+            self._factors(generation).reshape(p.draws, used),
             newest_first,
             self.c_cov * powers(1 - self.c_cov, used),
             (1 - self.c_cov) ** self.archive_size,
@@ -130,10 +129,46 @@ class RmSearch(SearchBase[State]):
         """See `SearchBase.directions`."""
         return self.state.archive.vectors
 
+    def _factors(self, generation: int) -> NDArray[np.float32]:
+        """Return the normals r_i of a generation; they may have been made before."""
+        count = self.population.draws * self.state.archive.order.size
+        if self._normals[0] != (generation, count):
+            made = self._kernel.normals(count, self._seed, Stream.MIXTURE_FACTOR, generation)
+            self._normals = (generation, count), made
+        return self._normals[1]
+
+    def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
+        """Begin `update` ahead of the values; it follows, or `give_up` where all failed."""
+        archive = self.state.archive
+        self._former = archive.order.copy(), archive.stamps.copy()
+        self._move(population, np.arange(self.population.mu), generation, ranking)
+
+    def give_up(self) -> None:
+        """Take back what was begun: no value is a number, so that no vector has moved."""
+        if self._former is not None:
+            self.state.archive.order, self.state.archive.stamps = self._former
+            self._former = None
+
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
+        state = self.state
+        if self._former is None:
+            self._move(population, ranking[: self.population.mu], generation)
+        self._former = None
+        if self._kernel.device is not None:
+            self._factors(generation + 1)  # now: the device is at work
+        # sigma <- sigma exp(s / d), by the rank-based success rule.
+        adapt_sigma(state, self.rule, Evidence(values[ranking]))
+
+    def _move(
+        self,
+        population: Handle,
+        parents: NDArray[np.int64],
+        generation: int,
+        on_device: Handle | None = None,
+    ) -> None:
         state = self.state
         # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
         # minimum exceeds T.
@@ -142,9 +177,7 @@ class RmSearch(SearchBase[State]):
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma;
         # P_m = p.
         stored = self._kernel.row(state.archive.vectors, row)
-        self.recombine_along(population, ranking, state.path, self.c_c, stored)
-        # sigma <- sigma exp(s / d), by the rank-based success rule.
-        adapt_sigma(state, self.rule, Evidence(values[ranking]))
+        self.recombine_along(population, parents, (state.path, self.c_c), stored, on_device)
 
 
 class R1Search(RmSearch):

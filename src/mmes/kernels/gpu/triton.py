@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mmes.kernels.gpu import triton_code, triton_sampling, triton_steps
+from mmes.kernels.gpu.torch import inner_products
 from mmes.kernels.gpu.triton_launch import Launch
 from mmes.kernels.gpu.triton_mail import Arrivals, Upload
 from mmes.kernels.gpu.triton_sampling import SIZE, TritonSampling, kinds_of, parts_of
-from mmes.kernels.protocol import RecombineCall, SampleCall, ScaleCall, Vector
+from mmes.kernels.protocol import Noise, RecombineCall, SampleCall, ScaleCall, StepLaw, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
 # Parents that are read together, and coordinates of one program that does.
@@ -25,6 +28,8 @@ _TOGETHER, _WIDTH = 4, 512
 # own while the host waits for the values.
 AHEAD = 2**18
 _HEAD = triton_code.HEAD
+# Numbers of noise that are made at a time to be projected.
+_PROJECTED = 2**28
 # Sums over parts of the coordinates; their number does not depend on the GPU.
 _PARTS = 4096
 
@@ -75,6 +80,32 @@ class TritonKernel(TritonSampling):
         )
         self.launch(self._news, *tables.drawing)
         self.launch(self._step, fused)
+
+    def project(
+        self,
+        vectors: torch.Tensor,
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `ReducingKernel.project`; the noise is made by the kernel that samples."""
+        draws, n = rows.shape[0], vectors.shape[1]
+        taken, columns = np.unique(rows, return_inverse=True)
+        chosen = self.tensor(np.maximum(taken, 0))
+        found = np.empty((draws, taken.size))
+        origin, law = self.vector(n), StepLaw(noise=noise)
+        few = max(_PROJECTED // n, 1)
+        for first in range(0, draws, few):
+            some = np.arange(first, min(first + few, draws))
+            z = torch.empty((some.size, n), dtype=torch.float32, device=self.place)
+            self.sample(SampleCall(z, draws, origin, 1.0, None, law, None, seed, generation, some))
+            products = torch.zeros((some.size, taken.size), dtype=torch.float64, device=self.place)
+            for begin, end in self.wide_tiles(n, max(some.size, taken.size)):
+                products += inner_products(z[:, begin:end], vectors[chosen, begin:end])
+            found[some] = self.to_host(products)
+        found = found[np.arange(draws)[:, None], columns.reshape(rows.shape)]
+        return np.where(rows < 0, 0.0, found)
 
     def recombine(self, call: RecombineCall) -> None:
         """See `Kernel.recombine`."""

@@ -124,19 +124,20 @@ class SearchBase(Recorded[S]):
     def recombine_along(
         self,
         population: Handle,
-        ranking: NDArray[np.int64],
-        path: Handle,
-        rate: float,
+        parents: NDArray[np.int64],
+        path: tuple[Handle, float],
         row: Handle | None = None,
+        ranking: Handle | None = None,
     ) -> None:
-        """Move mean and path by the parents, and copy the path into a row of an archive.
+        """Move mean and path, of this rate c, by the parents; copy the path to a row of an archive.
 
-        m <- sum_k w_k x_(k); p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
+        m <- sum_k w_k x_(k); p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma. With a
+        ranking that lies on the device, the parents are its places.
         """
-        p, state = self.population, self.state
-        gain = math.sqrt(rate * (2 - rate) * p.mu_eff) / state.sigma
+        p, state, (along, c) = self.population, self.state, path
+        gain = math.sqrt(c * (2 - c) * p.mu_eff) / state.sigma
         self._kernel.recombine(
             RecombineCall(
-                population, ranking[: p.mu], p.weights, state.mean, path, 1 - rate, gain, row
+                population, parents, p.weights, state.mean, along, 1 - c, gain, row, ranking
             )
         )
