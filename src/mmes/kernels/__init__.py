@@ -4,6 +4,9 @@
 `torch` keeps the vectors on a device. All fulfil `Kernel`.
 """
 
+from typing import TYPE_CHECKING
+
+from mmes.base.loading import late_names
 from mmes.kernels.choose import (
     DEVICE_KERNELS,
     KERNELS,
@@ -25,7 +28,9 @@ from mmes.kernels.protocol import (
     ScaleCall,
     StepLaw,
 )
-from mmes.kernels.reference import ReferenceKernel
+
+if TYPE_CHECKING:
+    from mmes.kernels.reference import ReferenceKernel
 
 __all__ = [
     "DEVICE_KERNELS",
@@ -47,3 +52,5 @@ __all__ = [
     "choose_kernel",
     "native_problem",
 ]
+
+__getattr__ = late_names("mmes.kernels", {"ReferenceKernel": "reference"})

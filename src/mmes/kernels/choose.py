@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from mmes.errors import KernelWarning, warn_user
-from mmes.kernels.reference import ReferenceKernel
 
 if TYPE_CHECKING:
     from mmes.kernels.protocol import Kernel
@@ -24,9 +23,15 @@ def _native(threads: int | None) -> Kernel:
     return NativeKernel(threads)
 
 
+def _reference(threads: int | None) -> Kernel:
+    from mmes.kernels.reference import ReferenceKernel
+
+    return ReferenceKernel()
+
+
 KERNELS: dict[str, Callable[[int | None], Kernel]] = {
     "native": _native,
-    "reference": lambda threads: ReferenceKernel(),
+    "reference": _reference,
 }
 """What makes the kernel of each name, for a number of threads (None: as many as pay)."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.observing.history import History
 from mmes.run.settings import RunSettings
-from mmes.run.training.validation import Validation
 from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:
     from mmes.constraints import Constraints, Handling
+    from mmes.run.training.validation import Validation
 
 Vector = NDArray[np.float64]
 
@@ -38,8 +38,7 @@ _OUTSIDE = (
 )
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """What a run was given that no file holds.
 
     Attributes
