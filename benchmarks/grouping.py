@@ -21,9 +21,9 @@ HEADER = (
     "true groups",
     "true separable",
     "groups found",
-    "as they are",
+    "exact",
     "separable found",
-    "of them truly",
+    "correct",
     "evaluations",
     "right",
 )
