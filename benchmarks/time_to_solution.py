@@ -184,7 +184,7 @@ def table(runs: list[Run]) -> str:
     most = max((r["seed"] for r in runs), default=0)
     return (
         f"{text}\n\nMedian seconds of at most {most} run{'s' if most != 1 else ''}; "
-        f"lead: the best peer's time over ours. It is at least {GOAL:g} "
+        f"lead: the best peer's time divided by ours. It is at least {GOAL:g} "
         f"on {won} of {counted} rows. *With gradients by finite differences, not ranked."
     )
 
