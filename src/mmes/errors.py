@@ -126,4 +126,4 @@ def in_words(error: BaseException) -> str:
 
 def note(first: BaseException, later: BaseException) -> None:
     """Let an error that came while another one was dealt with be seen beside the first."""
-    first.add_note(f"mmes: after it came {type(later).__name__}: {in_words(later)}")
+    first.add_note(f"mmes: another error followed, {type(later).__name__}: {in_words(later)}")

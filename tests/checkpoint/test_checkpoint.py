@@ -131,7 +131,7 @@ def test_a_new_run_never_overwrites_a_checkpoint(tmp_path):
     path = tmp_path / "run.mmes"
     run_with(path)
     before = path.read_bytes()
-    with pytest.raises(CheckpointExists, match=r"already: go on from it with mmes\.resume"):
+    with pytest.raises(CheckpointExists, match=r"already exists: resume it with mmes\.resume"):
         run_with(path)
     os.rename(path, checkpoint.previous_path(path))
     with pytest.raises(CheckpointExists):

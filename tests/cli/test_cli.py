@@ -272,7 +272,7 @@ def test_the_report_of_a_run_names_what_was_minimised(command, folder):
 def test_an_objective_that_never_gives_a_value_has_its_exit_code(command):
     status, out, _ = command("run", "model.py:not_a_number", *START)
     assert status == 3
-    assert "No candidate of ten generations" in out
+    assert "No candidate had a finite value in ten generations" in out
 
 
 @pytest.mark.parametrize("name", ["run.mmes", "of: 10:30.mmes"])
@@ -281,7 +281,7 @@ def test_an_existing_checkpoint_is_not_overwritten(command, name):
     assert command(*words)[0] == 0
     status, _, err = command(*words)
     assert status == 4
-    assert f"{name} already; go on from it with 'mmes resume' or --resume auto" in err
+    assert f"{name} already exists; resume it with 'mmes resume' or --resume auto" in err
 
 
 def test_a_checkpoint_cannot_choose_which_code_runs(command, folder):

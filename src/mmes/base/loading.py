@@ -66,7 +66,7 @@ def _loaded(location: str, kind: str) -> Any:
     place, _, name = location.rpartition(":")
     if not place or not name:
         raise ValueError(
-            f"write a {kind} of your own as file.py:name or package.module:name, not {location!r}"
+            f"name your own {kind} as file.py:name or package.module:name, not {location!r}"
         )
     module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     found: Any = module

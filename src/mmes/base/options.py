@@ -18,33 +18,33 @@ FOREIGN = {
     "maxiter": "max_generations limits the generations, max_evaluations the evaluations",
     "max_iter": "max_generations limits the generations, max_evaluations the evaluations",
     "maxfun": "it is called max_evaluations here",
-    "options": "give each option as an argument of its own, as max_generations",
-    "method": "it is called strategy here; mmes.strategies.STRATEGIES has their names",
-    "dimension": "the number of variables is that of x0, or of the bounds",
-    "dim": "the number of variables is that of x0, or of the bounds",
+    "options": "pass each option as a separate argument, such as max_generations",
+    "method": "it is called strategy here; mmes.strategies.STRATEGIES lists the names",
+    "dimension": "the number of variables follows from x0 or the bounds",
+    "dim": "the number of variables follows from x0 or the bounds",
     "maxfev": "it is called max_evaluations here",
     "maxfevals": "it is called max_evaluations here",
     "max_nfev": "it is called max_evaluations here",
     "budget": "it is called max_evaluations here",
     "timeout": "it is called time_limit here; evaluation_timeout is the limit of one evaluation",
-    "tol": "xtol and ftol say when a search has converged, target ends a run at a value",
+    "tol": "xtol and ftol define convergence; target stops a run at a value",
     "ftarget": "it is called target here",
     "popsize": "it is called population_size here",
     "disp": "progress=True shows the progress",
     "verbose": "progress=True shows the progress",
     "n_jobs": "it is called workers here",
-    "random_state": "it is called seed here, and is an integer",
-    "rng": "it is called seed here, and is an integer",
+    "random_state": "it is called seed here and must be an integer",
+    "rng": "it is called seed here and must be an integer",
     "kwargs": "bind them with functools.partial(fun, name=value)",
     "jac": "derivatives are not used",
-    "constraints": "there are bounds only; return NaN where a point is not allowed",
+    "constraints": "mmes.minimize takes them; for ask and tell, see mmes.constraints.Lagrangian",
 }
-"""Names that other libraries use, and what to use here. They are no aliases: the meanings differ in
-details, which a silent translation would hide."""
+"""Names that other libraries use, and what to use here. They are not aliases: the meanings differ
+in details, which a silent translation would hide."""
 
 
 MOST_NAMES = 12
-"""A message lists no more names than this."""
+"""Maximum number of names in a message."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
         if name not in options:
             hint = f"; {FOREIGN[name]}" if name in FOREIGN else suggestion(name, options)
             if name not in FOREIGN and "did you mean" not in hint and len(options) > MOST_NAMES:
-                hint = "; mmes.options() shows all that there are"
+                hint = "; mmes.options() lists all options"
             raise TypeError(f"{owner} has no option {name!r}{hint}")
     return {
         name: option.check(given[name]) if name in given else option.default
@@ -207,7 +207,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; it knows {', '.join(sorted(known))}" if known else ""
+    return f"; known names are {', '.join(sorted(known))}" if known else ""
 
 
 def is_real(value: Any) -> TypeGuard[float]:

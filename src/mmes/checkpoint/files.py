@@ -99,7 +99,7 @@ def plain_name(name: str) -> str:
         If it is empty, hidden, or holds what leads to another folder.
     """
     if not name or name.startswith(".") or any(c in "/\\:\0" for c in name):
-        raise ValueError(f"{name!r} cannot be the name of a file here")
+        raise ValueError(f"{name!r} is not a valid file name here")
     return name
 
 

@@ -152,8 +152,8 @@ def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> No
         text = json.dumps(header, allow_nan=False).encode()
         if len(text) > _HEADER_LIMIT:
             raise CheckpointError(
-                f"what is to be kept besides arrays takes {len(text)} bytes, more than the "
-                f"{_HEADER_LIMIT} that a checkpoint may have: are the notes too long?"
+                f"the state without its arrays takes {len(text)} bytes, but at most "
+                f"{_HEADER_LIMIT} are allowed; are the notes too long?"
             )
         with archive.open(_info(_HEADER), "w") as out:
             out.write(text)
@@ -238,10 +238,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         try:
             found = read_one(previous)
         except CheckpointCorrupt as second:
-            raise CheckpointCorrupt(f"{error}; nor can the one before it: {second}") from error
+            raise CheckpointCorrupt(
+                f"{error}; the previous checkpoint cannot be used either: {second}"
+            ) from error
         why = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be used ({error})"
         warn_user(
-            f"the checkpoint {path} {why}; the one before it, {previous}, is taken",
+            f"the checkpoint {path} {why}; the previous one, {previous}, is used",
             CheckpointWarning,
         )
         return found
@@ -265,7 +267,8 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     with open(handle, "rb") as file:
         if not stat.S_ISREG(kind):
             raise CheckpointCorrupt(
-                f"{path} is not a regular file but a pipe, a socket or a device; no checkpoint"
+                f"{path} is not a checkpoint: it is a pipe, a socket or a device, not a regular "
+                "file"
             )
         try:
             return _read_archive(file, path)
@@ -274,9 +277,7 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         except OSError as error:
             raise CheckpointCorrupt(f"{path} cannot be read: {error}") from error
         except zipfile.BadZipFile as error:
-            raise CheckpointCorrupt(
-                f"{path} is corrupt, or no checkpoint at all ({error})"
-            ) from error
+            raise CheckpointCorrupt(f"{path} is corrupt or not a checkpoint ({error})") from error
         # A damaged archive makes zipfile raise nearly anything; none of it means more than this.
         except Exception as error:
             raise CheckpointCorrupt(
@@ -313,7 +314,7 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
         }
     state = _from_json(header["state"])
     if not isinstance(state, dict):
-        raise CheckpointCorrupt(f"{path} is corrupt: its state is no table of entries")
+        raise CheckpointCorrupt(f"{path} is corrupt: its state is not a table of entries")
     return from_format_1(state, arrays) if number == 1 else (state, arrays)
 
 
@@ -324,7 +325,7 @@ def _check_directory(file: IO[bytes], size: int, path: Path) -> None:
     end = len(tail) - _END.size - _COMMENT
     # At no other place, so that zipfile cannot find another end than this one.
     if end < 0 or tail[end : end + 4] != _END_MARK or tail[-_END.size :][:4] == _END_MARK:
-        raise CheckpointCorrupt(f"{path} is corrupt, or no checkpoint at all")
+        raise CheckpointCorrupt(f"{path} is corrupt or not a checkpoint")
     lengths = [*_END.unpack_from(tail, end)]
     if len(tail) >= _END64.size and tail[:4] == _END64_MARK:
         lengths += _END64.unpack_from(tail)

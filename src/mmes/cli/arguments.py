@@ -168,4 +168,4 @@ def vector(text: str, flag: str) -> Any:
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, delimiter="," if "," in path.read_text() else None)
     except (ValueError, OSError) as error:
-        raise Mistake(f"{flag}: {path} does not hold numbers ({error})") from error
+        raise Mistake(f"{flag}: {path} does not contain numbers ({error})") from error

@@ -38,8 +38,8 @@ def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> P
     there = [name for name in FILES if (folder / name).exists()] if given else []
     if there and not overwrite:
         raise Mistake(
-            f"--out: the folder {given} holds a result already ({there[0]}); choose another, or "
-            "replace it with --force"
+            f"--out: the folder {given} already contains a result ({there[0]}); choose another, "
+            "or replace it with --force"
         )
     for number in itertools.count(2):
         try:
@@ -50,7 +50,7 @@ def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> P
                 folder = folder.with_name(f"{first}-{number}")
                 continue
             raise Mistake(
-                f"--out: the folder {given or folder} cannot be made ({error.strerror})"
+                f"--out: the folder {given or folder} cannot be created ({error.strerror})"
             ) from error
     return folder
 

@@ -146,7 +146,9 @@ def run(argv: list[str]) -> int:
     given = arguments.problem_option
     problem_options = dict(assignment(text, "--problem-option") for text in given)
     if "dimension" in problem_options:
-        raise Mistake("--problem-option: give the number of variables by --dim, not by dimension")
+        raise Mistake(
+            "--problem-option: set the number of variables with --dim, not with dimension"
+        )
     if arguments.dim is not None and not is_location(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)
@@ -330,7 +332,7 @@ def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str,
         # A file that someone sent must not choose which code runs.
         strategy = arguments.strategy or notes.get("strategy")
         raise Mistake(
-            f"name the function again, since a checkpoint holds no code: "
+            "name the function again, because a checkpoint contains no code: "
             f"{_resume_command(file, noted, strategy)}"
         )
     return noted, dict(options)
@@ -348,7 +350,7 @@ def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
             return
     # As with the function: a file that someone sent must not choose which code runs.
     raise Mistake(
-        f"name your strategy {name!r} again, since a checkpoint holds no code: "
+        f"name your strategy {name!r} again, because a checkpoint contains no code: "
         f"{_resume_command(arguments.file, target, noted or 'file.py:Class')}"
     )
 
@@ -439,8 +441,8 @@ def _checked(make: Any) -> Any:
         return make()
     except CheckpointExists as error:
         raise Mistake(
-            f"{error.args[0].rpartition(': ')[0]}; go on from it with 'mmes resume' or "
-            "--resume auto, choose another name, or delete it",
+            f"{error.args[0].rpartition(': ')[0]}; resume it with 'mmes resume' or --resume "
+            "auto, choose another name, or delete it",
             CHECKPOINT_UNUSABLE,
         ) from error
     except CheckpointError as error:

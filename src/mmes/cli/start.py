@@ -71,7 +71,8 @@ def _dimension(given: Any, x0: Any, bounds: tuple[Any, Any] | None) -> int:
             raise Mistake(f"{flag} has {size} entries, but there are {given} variables")
     if given is None and not sizes:
         raise Mistake(
-            "how many variables? give --dim N, or --x0 or --bounds with an entry for each"
+            "the number of variables is needed: give --dim N, or --x0 or --bounds with one "
+            "entry per variable"
         )
     return given or next(iter(sizes.values()))
 

@@ -58,7 +58,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
         except ValueError as error:
             raise Mistake(str(error)) from error
     if Path(target).suffix == ".py":
-        raise Mistake(f"which function of {target}? write it as {target}:name")
+        raise Mistake(f"the name of the function is needed: {target}:name")
     _check_dimension(target, problem_options)
     try:
         objective = BuiltIn(target, problem_options)
@@ -72,8 +72,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
             raise Mistake(str(error)) from error
         sentence = str(error).replace("mmes.problems.names()", "'mmes problems'")
         raise Mistake(
-            f"{sentence} (a function of yours is written as file.py:function or "
-            "package.module:function)"
+            f"{sentence} (name your own function as file.py:function or package.module:function)"
         ) from error
     return objective
 
@@ -100,4 +99,4 @@ def _check_dimension(target: str, problem_options: dict[str, Any]) -> None:
     entry = find(target)
     fixed = None if entry is None else entry.dimension
     if fixed is not None and problem_options.pop("dimension", fixed) != fixed:
-        raise Mistake(f"{target} has {fixed} variables; leave --dim out")
+        raise Mistake(f"{target} has {fixed} variables; omit --dim")

@@ -32,22 +32,23 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
         part.tol is None and (part.lower == part.upper).any() for part in given.parts
     ):
         raise ValueError(
-            "an equality needs a tolerance where variables are integers: mmes.Equality(h, tol)"
+            "with integer variables an equality needs a tolerance: mmes.Equality(h, tol)"
         )
     if not issubclass(strategy, AskTell):
         raise ValueError(
-            f"constraints cannot be combined with the strategy {strategy.name!r}, which compares "
-            "new candidates with the values of old ones: take 'auto' or an evolution strategy"
+            f"constraints cannot be combined with the strategy {strategy.name!r}, which "
+            "compares new candidates with the values of old ones: use 'auto' or an evolution "
+            "strategy"
         )
     if isinstance(workers, MakesEvaluator):
         raise ValueError(
-            "constraints cannot be combined with replicas, which exchange one value per candidate: "
-            "give workers= a number or an executor"
+            "constraints cannot be combined with replicas, which exchange one value per "
+            "candidate: set workers= to a number or an executor"
         )
     if is_evaluator(workers) and (not given.returned or len(given.parts) > 1):
         raise ValueError(
-            "an evaluator of your own must return the constraints itself, one row per point: give "
-            "returns_constraints=True and no constraints="
+            "a custom evaluator must return the constraints itself, one row per point: set "
+            "returns_constraints=True and omit constraints="
         )
     _check_linear(given, space)
 
@@ -88,5 +89,5 @@ def _check_linear(given: Constraints, space: Space) -> None:
     if found.status == 2:
         where = "" if sides is None else " within the bounds"
         raise ValueError(
-            f"the linear constraints contradict each other: no point fulfils them all{where}"
+            f"the linear constraints contradict each other: no point satisfies all of them{where}"
         )

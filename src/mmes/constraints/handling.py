@@ -296,7 +296,7 @@ class Handling:
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
         self._tolerances = np.array(arrays["tolerances"], np.float64)
         if self._tolerances.shape != self.lagrangian.equality.shape:
-            raise ValueError("the tolerances are not those of the constraints")
+            raise ValueError("there must be one tolerance per constraint")
         self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances
         if entries["best"] is not None:
             x = np.array(arrays["best_x"], np.float64)
@@ -305,7 +305,9 @@ class Handling:
             g = np.array(arrays["best_constraints"], np.float64)
             prices = np.array(arrays["best_prices"], np.float64)
             if g.shape != self._tolerances.shape or prices.shape != g.shape:
-                raise ValueError("best_constraints are not those of the constraints")
+                raise ValueError(
+                    "best_constraints and best_prices must have one entry per constraint"
+                )
             value = float(entries["best"]["value"])
             violation = checked_scalar("violation", entries["best"]["violation"], 0.0)
             feasible = bool(self._feasible(g))

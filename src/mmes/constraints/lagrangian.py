@@ -195,7 +195,7 @@ class Lagrangian:
         shape = found["equality"].shape
         for name, array in found.items():
             if array.shape != shape or array.ndim != 1 or not np.isfinite(array).all():
-                raise ValueError(f"{name} is no array of constraints")
+                raise ValueError(f"{name} must be finite, with one entry per constraint")
         value = entries["value"]
         return cls(
             n,

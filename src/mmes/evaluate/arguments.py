@@ -35,5 +35,5 @@ def with_arguments(fun: Any, args: Any) -> Any:
     if not args or not callable(fun):
         return fun
     if isinstance(fun, Factory):
-        raise TypeError("args cannot be combined with a Factory: give them to the Factory itself")
+        raise TypeError("args cannot be combined with a Factory: pass them to the Factory")
     return WithArguments(fun, args)

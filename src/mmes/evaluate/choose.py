@@ -45,7 +45,7 @@ def make_evaluator(
         for name, value in {"catch": catch, **options}.items():
             if value != _DEFAULTS.get(name, ()):
                 raise ValueError(
-                    f"{name}={value!r} cannot be combined with an evaluator of your own, which "
+                    f"{name}={value!r} cannot be combined with a custom evaluator, which "
                     "decides this itself"
                 )
         return EvaluatorAdapter(workers, rows)
@@ -89,7 +89,7 @@ def make_evaluator(
     if not (isinstance(workers, Submits) or callable(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "
-            "function that makes one, or an object with the methods evaluate and close, not "
+            "function that creates one, or an object with the methods evaluate and close, not "
             f"{workers!r}"
         )
     if timeout is not None:

@@ -197,9 +197,7 @@ def as_executor(thing: Any) -> Any:
 
 def _broken(error: BaseException) -> EvaluationError:
     return EvaluationError(
-        f"the executor is broken ({error}). Give workers a function that makes the executor, such "
-        "as "
-        "workers=lambda: ProcessPoolExecutor(4), and it is replaced; or a number, for worker "
-        "processes that "
-        "are replaced one by one"
+        f"the executor is broken ({error}). Set workers to a function that creates the "
+        "executor, such as workers=lambda: ProcessPoolExecutor(4), and a broken executor is "
+        "replaced; or to a number, and each lost worker process is replaced"
     )

@@ -147,9 +147,8 @@ def _conversion(answer: Any) -> Iterator[None]:
         raise
     except Exception as error:
         raise TypeError(
-            f"the objective must return a real number, but what it returned, a "
-            f"{type(answer).__name__}, raised {type(error).__name__} when it was converted: "
-            f"{in_words(error)}"
+            f"the objective must return a real number, but the {type(answer).__name__} it "
+            f"returned raised {type(error).__name__} when it was converted: {in_words(error)}"
         ) from error
 
 
@@ -251,7 +250,8 @@ def _as_float(answer: SupportsFloat) -> float:
     except OverflowError:
         kind = "an integer" if isinstance(answer, int) else f"a {type(answer).__name__}"
         raise ValueError(
-            f"the objective must return a real number, but returned {kind} that no float can hold"
+            f"the objective must return a real number, but returned {kind} that does not fit "
+            "into a float"
         ) from None
 
 
@@ -259,5 +259,5 @@ def _in_text(answer: Any) -> str:
     try:
         text = repr(answer)
     except Exception:  # a class of the user's, or an integer of too many digits
-        return "what cannot be shown"
+        return "something that cannot be shown"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -50,10 +50,10 @@ class Batched:
         for leaf in jax.tree_util.tree_leaves(like):
             kind = jnp.asarray(leaf).dtype
             if not jnp.issubdtype(kind, jnp.floating):
-                raise ValueError(f"like must hold real floating-point numbers, not {kind}")
+                raise ValueError(f"like must contain real floating-point numbers, not {kind}")
         start, unravel = ravel_pytree(like)
         if start.size == 0:
-            raise ValueError("like holds no numbers: nothing to minimise")
+            raise ValueError("like contains no numbers: nothing to minimise")
         self.x0: NDArray[np.float64] = np.array(start, dtype=np.float64)
         self.n = self.x0.size
         self._unravel = unravel

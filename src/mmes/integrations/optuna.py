@@ -224,8 +224,8 @@ class MMESSampler(BaseSampler):
             storage.set_study_system_attr(number, _SETTING, setting)
         elif kept != setting:
             raise ValueError(
-                f"the study {study.study_name!r} was begun with the sampler {kept}; "
-                f"it cannot go on with {setting}"
+                f"the study {study.study_name!r} was started with the sampler {kept}; it cannot "
+                f"continue with {setting}"
             )
         return seed
 
@@ -362,7 +362,7 @@ def _axis(name: str, kind: BaseDistribution) -> _Axis:
     if not isinstance(kind, FloatDistribution | IntDistribution):
         raise ValueError(
             f"the parameter {name!r} must have a float or an integer distribution, not {kind}: "
-            "leave it out of search_space, and the independent sampler chooses it"
+            "omit it from search_space, and the independent sampler chooses it"
         )
     if not math.isfinite(kind.high - kind.low):
         raise ValueError(

@@ -50,7 +50,7 @@ class SmallSteps:
         if 0 < step < _UNITS * self._resolution * size:
             self._said = True
             warn_user(
-                f"candidates differ by {step:.1e} where the variables have the size {size:.1e}: "
-                f"{self._format_name} swallows many of such steps. {self._way_out}",
+                f"candidates differ by {step:.1e} and variables have the size {size:.1e}: many "
+                f"such steps are lost in {self._format_name}. {self._way_out}",
                 LowPrecisionWarning,
             )

@@ -95,8 +95,8 @@ class _LogTo:
             if not self._said:
                 self._said = True
                 warn_user(
-                    f"the logger failed, and the run goes on without it: "
-                    f"{type(error).__name__}: {error}. This is said once",
+                    "the logger failed, and the run continues without it: "
+                    f"{type(error).__name__}: {error}. This warning is issued once",
                     LoggingWarning,
                 )
 

@@ -106,7 +106,7 @@ def choose_kernel(
             raise ValueError(f"{option}={wanted!r} needs a device; numpy vectors are float64")
     problem = native_problem() if name in ("auto", "native") else None
     if problem is not None and name == "native":
-        raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
+        raise ImportError(f"kernel='native' cannot be loaded: {problem}")
     if name == "auto":
         if problem is not None:
             warn_user(

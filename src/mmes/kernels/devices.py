@@ -80,8 +80,9 @@ def check_workers(workers: Any, own: bool, device: str | None) -> None:
     """Raise ValueError if points on a device would have to travel to workers."""
     if device is not None and workers is not None and not own:
         raise ValueError(
-            f"workers={workers!r} cannot be combined with device={device!r}: the candidates are "
-            "made there and evaluated there; vectorized=True takes them all at once"
+            f"workers={workers!r} cannot be combined with device={device!r}: candidates are "
+            "generated and evaluated on the device; vectorized=True evaluates all of them in "
+            "one call"
         )
 
 
@@ -91,6 +92,6 @@ def check_able(on_host: bool, strategy: str, manifold: Manifold | None, device: 
         raise ValueError(f"device={device!r} cannot be combined with a manifold, here {manifold}")
     if on_host:
         raise ValueError(
-            f"the strategy {strategy!r} works on numpy arrays and cannot live on a device, here "
+            f"the strategy {strategy!r} works on numpy arrays and cannot use a device, here "
             f"device={device!r}"
         )

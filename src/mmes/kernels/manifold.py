@@ -103,7 +103,7 @@ class ManifoldKernel(HostVectors):
 
     def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
         """Refuse: the tangents that led to the parents are kept, for all of a generation."""
-        raise ValueError(f"a search on {self.manifold} keeps its population")
+        raise ValueError(f"a search on {self.manifold} must store its population")
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """Refuse: a manifold's coordinates have no scales of their own."""

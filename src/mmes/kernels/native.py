@@ -39,7 +39,7 @@ def check_records(records: Iterable[Any] = RECORDS) -> None:
         if here != compiled:
             raise ImportError(
                 f"{record.__name__} has the fields ({here}), but the compiled kernels read "
-                f"({compiled}); they are of another version of mmes: install it again"
+                f"({compiled}); they belong to another version of mmes: reinstall it"
             )
 
 

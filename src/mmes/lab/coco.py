@@ -205,15 +205,15 @@ def _refuse_boxless(experiment: Experiment, boxed: bool) -> None:
     name = experiment.strategy
     if name is not None and not boxed and not is_auto(name) and get_strategy(name).needs_box:
         raise ValueError(
-            f"the strategy {name!r} searches a box, and the problems of the suite "
-            f"{experiment.suite} have none; those of bbob-boxed do"
+            f"the strategy {name!r} needs bounds, but the problems of the suite "
+            f"{experiment.suite} have none; use bbob-boxed"
         )
 
 
 def _refuse_unsuited(problem: Any, suite: str) -> None:
     if problem.number_of_objectives > 1:
         raise ValueError(
-            f"the suite {suite} has problems with several objectives, which are not solved"
+            f"the suite {suite} has problems with several objectives, which are not supported"
         )
 
 

@@ -90,7 +90,7 @@ class Crew(Evaluator):
         self.roster.follow(HeadState(es, self._runs))
         count, rows = len(self.roster.ready) + self._terms.head_evaluates, es.population_size
         share = rows / (count * math.ceil(rows / count)) if count else 0.0
-        self.words = f"{count} participants, {rows} candidates: busy {share:.0%} at most"
+        self.words = f"{count} participants, {rows} candidates: at most {share:.0%} busy"
 
     def begin(self, generation: int, rows: int) -> None:
         """Send out the first shares of a generation, for which the head has yet to ask."""
@@ -244,8 +244,8 @@ class Crew(Evaluator):
         if seconds > SAY_SECONDS + 10 * usual:
             member.overdue = True
             warn_user(
-                f"the replica on {self.roster.place(member)} has not answered for {seconds:.0f} s, "
-                f"where {usual:.2g} s are usual; it is waited for",
+                f"the replica on {self.roster.place(member)} has not answered for {seconds:.0f} "
+                f"s (usually it takes {usual:.2g} s); the run waits for it",
                 LostWorkerWarning,
             )
 
@@ -289,16 +289,16 @@ class Crew(Evaluator):
 
     def _take_diverged(self, member: Member, current: Round, batch: Batch, numbers: bool) -> None:
         text = (
-            f"the replica on {self.roster.place(member)} holds other "
-            f"{'numbers' if numbers else 'vectors'} than the head in generation "
-            f"{current.generation}: memory or arithmetic is at fault there"
+            f"the {'numbers' if numbers else 'vectors'} of the replica on "
+            f"{self.roster.place(member)} differ from those of the head in generation "
+            f"{current.generation}: its memory or arithmetic is faulty"
         )
         if self._terms.diverged == "raise":
             raise ReplicaMismatch(
-                f"{text}. Values since the last digests that agreed, at most {self._terms.check} "
-                "generations ago, may belong to other points; diverged='rebuild' would go on"
+                f"{text}. Values since the last matching digests, at most {self._terms.check} "
+                "generations ago, may belong to other points; diverged='rebuild' would continue"
             )
-        warn_user(f"{text}; it takes over the head's state again", ReplicaWarning)
+        warn_user(f"{text}; it is rebuilt from the head's state", ReplicaWarning)
         self.retried += len(batch)
         current.waiting.appendleft(batch)
         self.roster.rebuild(member)

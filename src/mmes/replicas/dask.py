@@ -173,7 +173,7 @@ class DaskEngine:
     def shortage(self) -> str:
         """See `Engine.shortage`."""
         return (
-            f"{self._count or 'One per worker'} Dask actors are asked for; the cluster has "
+            f"{self._count or 'One per worker'} Dask actors were requested; the cluster has "
             f"{self.capacity()} workers"
         )
 

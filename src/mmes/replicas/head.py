@@ -69,9 +69,9 @@ class HeadState:
         if not es.replicable():
             able = ", ".join(n for n, kind in STRATEGIES.items() if kind.replicable())
             raise ValueError(
-                f"the strategy {es.name!r} does not give the same bits on every machine, so that "
-                f"replicas cannot follow it; name one that does, strategy='mmes' or another of "
-                f"{able}; or send the candidates, workers=executor"
+                f"the strategy {es.name!r} cannot be used with replicas, because it does not "
+                "give the same bits on every machine; use strategy='mmes' or another of "
+                f"{able}, or send the candidates with workers=executor"
             )
         self.es, self.run = es, run
         self.kind = pickled_classes(type(es), type(es.manifold))

@@ -151,7 +151,7 @@ class LocalEngine:
 
     def shortage(self) -> str:
         """See `Engine.shortage`."""
-        return f"{self._count} processes are asked for, on {usable_cores()} cores"
+        return f"{self._count} processes were requested, on {usable_cores()} cores"
 
     def close(self) -> None:
         """See `Engine.close`: nothing else is held."""

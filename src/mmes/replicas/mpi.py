@@ -52,7 +52,7 @@ class MPI:
     def __init__(self, comm: Any = None, **terms: Any):
         for name in terms:
             if name not in _TAKEN:
-                raise TypeError(f"MPI has no option {name!r}; it knows {', '.join(_TAKEN)}")
+                raise TypeError(f"MPI has no option {name!r}; known names are {', '.join(_TAKEN)}")
         self.terms = Terms.checked("MPI", **terms)
         if comm is None:
             try:
@@ -67,7 +67,9 @@ class MPI:
     ) -> Head:
         """Return the evaluator of rank 0."""
         if self.comm.Get_rank() != 0:
-            raise RuntimeError("only rank 0 evaluates by itself; mmes.minimize lets others follow")
+            raise RuntimeError(
+                "only rank 0 starts evaluations; mmes.minimize makes the other ranks follow"
+            )
         if timeout is not None and self.terms.each is None:
             raise ValueError(
                 f"evaluation_timeout={timeout:g} needs MPI(each=...): a rank cannot be killed, "
@@ -75,7 +77,7 @@ class MPI:
             )
         if self.comm.Get_size() == 1:
             warn_user(
-                "MPI has one rank, so there are no replicas; start the script by mpiexec -n 4",
+                "MPI has one rank, so there are no replicas; start the script with mpiexec -n 4",
                 ReplicaWarning,
             )
         settings = {"evaluation_timeout": timeout, "retries": retries, "on_lost": lost}
@@ -138,7 +140,9 @@ class Head(Evaluator):
                 if ours[name] != theirs[name]
             ]
             if differing:
-                raise ReplicaMismatch(f"ranks would not walk the same path: {'; '.join(differing)}")
+                raise ReplicaMismatch(
+                    f"the ranks would not follow the same path: {'; '.join(differing)}"
+                )
         self._hand_over()
 
     def begin(self, generation: int, rows: int) -> None:
@@ -218,14 +222,14 @@ class Head(Evaluator):
         return first_part(current.values, current.done)
 
     def _diverged(self, rank: int, generation: int) -> None:
-        text = f"rank {rank} holds another state than rank 0 in generation {generation}"
+        text = f"the state of rank {rank} differs from that of rank 0 in generation {generation}"
         if self._terms.diverged == "raise":
             raise ReplicaMismatch(
-                f"{text}: memory or arithmetic is at fault there. Values since the last digests "
-                f"that agreed, at most {self._terms.check} generations ago, may belong to other "
-                "points; diverged='rebuild' would go on"
+                f"{text}: its memory or arithmetic is faulty. Values since the last matching "
+                f"digests, at most {self._terms.check} generations ago, may belong to other "
+                "points; diverged='rebuild' would continue"
             )
-        warn_user(f"{text}; all take over the state of rank 0 again", ReplicaWarning)
+        warn_user(f"{text}; all ranks are rebuilt from the state of rank 0", ReplicaWarning)
         self._rebuild = True
 
 

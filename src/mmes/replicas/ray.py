@@ -151,7 +151,7 @@ class RayEngine:
         there = {name: self._ray.cluster_resources().get(name, 0) for name in asked}
         free = {name: self._ray.available_resources().get(name, 0) for name in asked}
         return (
-            f"{self._count or 'One per node'} Ray actors with {asked} each are asked for; the "
+            f"{self._count or 'One per node'} Ray actors with {asked} each were requested; the "
             f"cluster has {there}, of which {free} are free"
         )
 
@@ -169,8 +169,9 @@ class RayEngine:
             self._ray.init(address=self._address, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConnectionError(
-                f"Ray cannot be reached at address {self._address!r} ({error}). With None, Ray "
-                "also takes RAY_ADDRESS, or what the last cluster left in its temporary folder"
+                f"Ray cannot be reached at address {self._address!r} ({error}). With "
+                "address=None, Ray also uses RAY_ADDRESS, or the address of the last cluster in "
+                "its temporary folder"
             ) from error
         self._started = True
 

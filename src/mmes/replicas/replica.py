@@ -144,14 +144,16 @@ class Replica:
     def _on_block(self, run: int, name: str, first: int, block: NDArray[Any]) -> tuple[Any, ...]:
         coming, _, arrays = self._coming or (None, None, {})
         if coming != run:
-            raise RuntimeError(f"a block of run {run} came, but the state of {coming} is awaited")
+            raise RuntimeError(
+                f"received a block of run {run} while waiting for the state of run {coming}"
+            )
         arrays[name].reshape(-1)[first : first + block.size] = block
         return ("here",)
 
     def _on_adopt(self, run: int, last: bytes) -> tuple[Any, ...]:
         coming, entries, arrays = self._coming or (None, {}, {})
         if coming != run or self._kind is None:
-            raise RuntimeError(f"run {run} is to be adopted, but its state has not come")
+            raise RuntimeError(f"run {run} cannot be adopted: its state has not arrived")
         # Never by the constructor: it would reduce the archive to the memory of this machine.
         self.es = self._kind.from_state(
             entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads

@@ -250,7 +250,7 @@ class Roster:
         """Raise before the run; during it, go on without the newcomer."""
         if not self.underway:
             raise error
-        warn_user(f"a replica is not taken: {error}", ReplicaWarning)
+        warn_user(f"a replica was rejected: {error}", ReplicaWarning)
         self._dismiss(member)
         self._count = (self._count or 1) - 1
 
@@ -435,7 +435,7 @@ class Roster:
         }
         text = "; ".join(differing.values())
         if any(name in digests.MUST_AGREE for name in differing):
-            raise ReplicaMismatch(f"a replica would not walk the same path: {text}")
+            raise ReplicaMismatch(f"a replica would not follow the same path: {text}")
         if differing and text not in self._told:
             self._told.add(text)
             warn_user(f"{text}; a test search must give the same bits", ReplicaWarning)

@@ -131,8 +131,8 @@ def _kernel_here(name: Any, device: Any) -> Any:
         return name
     why = f"device is {device!r} now" if moved else problem
     warn_user(
-        f"the run was begun with kernel={name!r}, which cannot be used here ({why}): it goes on "
-        "with kernel='auto', and equals the run without a break but for rounding",
+        f"the run was started with kernel={name!r}, which cannot be used here ({why}); it "
+        "continues with kernel='auto', and the result may differ by rounding",
         KernelWarning,
     )
     return "auto"
@@ -143,8 +143,8 @@ def _strategy_of_ours(name: Any) -> type[Optimizer]:
         return named_strategy(name)
     except ValueError as error:
         raise CheckpointCorrupt(
-            f"the checkpoint cannot be used as it is: {error}; if it is one of your own, name it "
-            "again, as strategy="
+            f"the checkpoint cannot be used as it is: {error}; if it is your own strategy, pass "
+            "it again as strategy="
         ) from error
 
 

@@ -58,7 +58,7 @@ class Saver:
             return
         if over is None or self.path != Path(over).absolute():
             raise CheckpointExists(
-                f"there is a checkpoint at {self.path} already: go on from it with mmes.resume or "
+                f"the checkpoint {self.path} already exists: resume it with mmes.resume or "
                 "resume='auto', choose another name, or delete it"
             )
 
@@ -96,9 +96,8 @@ class Saver:
             if not self._warned:
                 self._warned = True
                 warn_user(
-                    f"the checkpoint {self.path} cannot be written ({error}); the run goes on, "
-                    "and tries again "
-                    "at every interval. This is said once per run",
+                    f"the checkpoint {self.path} cannot be written ({error}); the run continues "
+                    "and tries again at every interval. This warning is issued once per run",
                     CheckpointWarning,
                 )
             written = False
@@ -143,5 +142,6 @@ def checked_notes(notes: Any) -> dict[str, Any]:
         return as_stored(notes)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            f"notes must be words, numbers, lists and dicts, which JSON can hold ({error})"
+            "notes must consist of strings, numbers, lists and dicts that JSON can represent "
+            f"({error})"
         ) from error

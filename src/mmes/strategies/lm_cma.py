@@ -56,8 +56,8 @@ _OPTIONS = (
     Option(
         "preset",
         str,
-        "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES "
-        "article. Sets count_offset and target_success unless they are given.",
+        "'published' follows the paper of 2017; 'fitted' was fitted to the figures of the MMES "
+        "paper. Sets count_offset and target_success unless they are given.",
         default="published",
         choices=tuple(PRESETS),
     ),

@@ -95,9 +95,9 @@ class TorchKernel:
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"{memory.in_words(self.entry_bytes * rows * n)} for {rows} candidates of {n} "
-                f"variables do not fit on {self.device}: let go of earlier candidates before the "
-                "next ask, or give rows_at_once, a smaller archive_size or population_size. The "
-                "state is unchanged"
+                f"variables do not fit on {self.device}: delete earlier candidates before the "
+                "next ask, or set rows_at_once or a smaller archive_size or population_size. "
+                "The state is unchanged"
             ) from error
 
     def from_host(self, array: NDArray[Any]) -> torch.Tensor:

@@ -109,7 +109,7 @@ def graph_from_mat(path: str | PathLike[str], name: str | None = None) -> Graph:
     for key in ("X", "Y"):
         if key not in content:
             found = ", ".join(sorted(k for k in content if not k.startswith("__"))) or "nothing"
-            raise ValueError(f"{path} has no variable {key!r}; it holds {found}")
+            raise ValueError(f"{path} has no variable {key!r}; it contains {found}")
     features = np.array(content["X"], dtype=np.float64, order="C")
     classes, labels = np.unique(np.asarray(content["Y"]).ravel(), return_inverse=True)
     if features.ndim != 2 or len(labels) != len(features):
@@ -196,7 +196,7 @@ def normalized_laplacian(affinity: ArrayLike) -> Array:
     if not np.isfinite(affinity).all() or (affinity < 0.0).any():
         raise ValueError("an affinity must have finite entries >= 0")
     if not np.allclose(affinity, affinity.T, rtol=0.0, atol=SYMMETRY_TOLERANCE * affinity.max()):
-        raise ValueError("an affinity must be symmetric; (W + W.T) / 2 is")
+        raise ValueError("an affinity must be symmetric; (W + W.T) / 2 makes it so")
     degrees = affinity.sum(axis=1)
     alone = degrees == 0.0
     scale = 1.0 / np.sqrt(np.where(alone, 1.0, degrees))

@@ -181,7 +181,7 @@ def reproduce(argv: list[str]) -> int:
     )
     parser.add_argument(
         "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
-        help="count the runs of another reproduction's SECTION/runs.csv as made (may be repeated)",
+        help="import the runs in SECTION/runs.csv of another reproduction (may be repeated)",
     )  # fmt: skip
     _add_choice(parser)
     add_effort(parser)
@@ -196,7 +196,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     for file in args.take_over:
         planned = [run for section in sections for run in section.runs(extent)]
         count = take_over_section(file, planned, Store(folder / "runs"))
-        print(f"{count} runs taken over from {file}")
+        print(f"{count} runs imported from {file}")
     if args.list:
         for section in sections:
             _list(section, extent, folder, _chosen_effort(args))
@@ -208,7 +208,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     for section in sections:
         print(f"== {section.title} ({section.name}, {extent.value})", flush=True)
         for sentence in section.missing(extent):
-            print(f"left out: {sentence}")
+            print(f"not included: {sentence}")
         report, findings = reproduce_section(section, extent, folder, _chosen_effort(args))
         failed += len(report.failed) if report else 0
         for table in findings.tables:
@@ -231,7 +231,7 @@ def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> Non
     made = sum(run.key in finished for run in wanted)
     if not made:
         return
-    rest = "; missing, with the number made:" if made < len(wanted) else ""
+    rest = "; missing (finished of planned):" if made < len(wanted) else ""
     print(f"  {made} of {len(wanted)} runs are in {folder}{rest}")
     for (problem, dimension), cells in missing_runs(wanted, finished).items():
         words = [f"{strategy} {count} of {total}" for strategy, (count, total) in cells.items()]

@@ -249,7 +249,7 @@ class Plan:
             if not values:
                 raise PlanError(f"{name} is empty; give at least one")
             if len(set(values)) < len(values):
-                raise PlanError(f"{name} holds a value twice: {values}")
+                raise PlanError(f"{name} contains a value twice: {values}")
         labels = [s.label for s in self.strategies]
         _refuse_repeats("strategies", labels)
         _refuse_repeats("problems", [o.label for o in self.objectives])
@@ -344,7 +344,7 @@ def plan_from(data: Mapping[str, Any], folder: Path | None = None) -> Plan:
         raise PlanError(f"problems must be a list, not {problems!r}")
     strategies = data.get("strategy", [{"name": "mmes", "label": "MMES"}])
     if not isinstance(strategies, list):
-        raise PlanError("write each strategy as a table of its own: [[strategy]]")
+        raise PlanError("write each strategy as a separate table: [[strategy]]")
     defaults = {key: data[key] for key in ("name", "bounds", "chosen", "notes") if key in data}
     for key, value in defaults.items():
         if not isinstance(value, str):

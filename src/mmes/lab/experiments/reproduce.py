@@ -104,7 +104,7 @@ class Laboratory:
             return cls(folder, about.pop("kind"), about)
         if (folder / "runs").is_dir():
             return cls(folder, "comparison", {"name": folder.name})
-        raise ValueError(f"{folder} holds neither {MANIFEST} nor a folder of runs")
+        raise ValueError(f"{folder} contains neither {MANIFEST} nor a folder of runs")
 
 
 def carry_out(runs: Sequence[Trial], store: Store, effort: Effort, workers: int | None) -> Report:

@@ -85,5 +85,5 @@ class Box:
             side = name in ("lower", "upper")
             good = ~np.isnan(array) if side else np.isfinite(array) & (array >= 0)
             if array.shape != made["lower"].shape or not good.all():
-                raise ValueError(f"{name} is no array of a box")
+                raise ValueError(f"{name} is not a valid array of a box")
         return cls(**made)

@@ -72,8 +72,8 @@ class Candidates:
         if self.evaluated is None or self._kernel.writes(self.evaluated) == self._writes:
             return
         warn_user(
-            "the objective changed the candidates that it was given; they are made again. Let it "
-            "work on a copy, X.clone()",
+            "the objective modified its candidates; they are generated again. Let it use a "
+            "copy, X.clone()",
             FailedEvaluationWarning,
         )
         self.make_all(search, generation, self._first)

@@ -374,8 +374,8 @@ def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending:
         if place["device"] is None:
             raise
         warn_user(
-            f"the optimizer lived on device={place['device']!r}, which cannot be used here "
-            f"({error}); this copy of it works in the host's memory",
+            f"the optimizer was on device={place['device']!r}, which cannot be used here "
+            f"({error}); this copy uses host memory",
             KernelWarning,
         )
         made = kind.from_state(state)

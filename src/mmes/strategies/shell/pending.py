@@ -47,7 +47,7 @@ class Pending:
         except ValueError as error:
             raise TellError(str(error)) from None
         if np.unique(rows).size != rows.size:
-            raise TellError(f"index names a row twice: {index!r}")
+            raise TellError(f"index contains a row twice: {index!r}")
         again = self._told[rows]
         if again.any():
             raise TellError(f"row {int(rows[again.argmax()])} was told before")
@@ -62,7 +62,9 @@ class ExclusiveAccess:
 
     def __enter__(self) -> None:
         if not self._lock.acquire(False):
-            raise RuntimeError("another thread is using this optimizer: give each its own")
+            raise RuntimeError(
+                "another thread is using this optimizer: use one optimizer per thread"
+            )
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
