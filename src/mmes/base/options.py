@@ -60,23 +60,24 @@ class Option:
     text : str
         What it does, in one sentence.
     default : object
-        The default value; None where it follows from others by the formula in `default_text`.
+        The default value; None if it follows from others by the formula in `default_text`.
     symbol : str
         The paper's symbol, if it has one.
     default_text : str
-        The default as documentation shows it, where that is a formula.
+        The default as documentation shows it, if it is a formula.
     low, high : float or None
         The range of a number.
     low_open, high_open : bool
         Whether the end itself is excluded.
     advice : str
-        What to do instead of giving a value of a wrong type, for the message.
+        Advice in the message about a value of a wrong type.
     choices : collection of str
-        Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
+        Allowed words: all values of a ``str`` option, or those besides the numbers of a numeric
+        one.
     spelt : mapping of str to str
-        Words that are shown, and taken, for some of the choices: one word for one thing.
+        Words that are shown and accepted for some of the choices.
     expert : bool
-        Whether ``--help`` leaves it to ``--help-all``.
+        Whether only ``--help-all`` shows it.
     """
 
     name: str
@@ -159,7 +160,7 @@ class Option:
 
 
 class OptionTable(tuple[Option, ...]):
-    """Options; shown as a table of names, defaults, what is allowed and what they do."""
+    """Options; printed as a table of names, defaults, allowed values and descriptions."""
 
     __slots__ = ()
 
@@ -211,12 +212,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def is_real(value: Any) -> TypeGuard[float]:
-    """Return whether this is a real number; a bool is none, though Python counts with it."""
+    """Return whether this is a real number. A bool is not one, although Python treats it so."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def as_float(value: float) -> float:
-    """Return a real number as a float; infinity for one that no float can hold."""
+    """Return a real number as a float; infinity for one that does not fit into a float."""
     try:
         return float(value)
     except OverflowError:
@@ -224,7 +225,7 @@ def as_float(value: float) -> float:
 
 
 def _whole(value: float) -> int | None:
-    """Return the integer that a number equals (1e6 is how people write a budget), if it is one."""
+    """Return the integer that a number equals (people write a budget as 1e6), if it is one."""
     if isinstance(value, numbers.Integral) or as_float(value).is_integer():
         return int(value)
     return None

@@ -50,7 +50,7 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended where it could not, or need not, do better."""
+        """Whether the search converged or reached its target."""
         return self in (
             StopReason.TARGET_REACHED,
             StopReason.CONVERGED_X,

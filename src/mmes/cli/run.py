@@ -290,10 +290,10 @@ def _add_common(parser: Parser, saved: bool = False) -> None:
 
 
 class _Notes:
-    """What `mmes resume` must know, for the notes of a run.
+    """What `mmes resume` needs to know, stored in the notes of a run.
 
-    A run that goes on takes them after its first generation: with a target that was mistyped there
-    is none, and the checkpoint stays as it was.
+    A resumed run takes them after its first generation: if the target was mistyped, there is none,
+    and the checkpoint stays unchanged.
     """
 
     def __init__(self, target: str, problem_options: dict[str, Any], strategy: str | None):
@@ -313,7 +313,7 @@ class _Notes:
 
 
 def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return the target to go on with, and the options of a built-in problem."""
+    """Return the target to continue with, and the options of a built-in problem."""
     file, given, notes = arguments.file, arguments.function, state.get("notes", {})
     noted = notes.get("target") if isinstance(notes, dict) else None
     options = notes.get("problem_options", {}) if noted is not None else {}
@@ -339,7 +339,7 @@ def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str,
 
 
 def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
-    """Ask for the strategy of a checkpoint where it is none of ours."""
+    """Require the strategy to be named if it is not a built-in one."""
     name, notes = state.get("strategy"), state.get("notes")
     noted = notes.get("strategy") if isinstance(notes, dict) else None
     if arguments.strategy is not None or not isinstance(name, str):
@@ -356,7 +356,7 @@ def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
 
 
 def _resume_command(file: str, target: str, strategy: Any) -> str:
-    """Return the command to go on, with all code of the user's that must be named."""
+    """Return the command to resume, with all user code that must be named."""
     words = ["mmes", "resume", file, *([target] if is_location(target) else [])]
     if isinstance(strategy, str) and is_location(strategy):
         words += ["--strategy", strategy]
@@ -369,7 +369,7 @@ def _display(arguments: Any) -> list[Display]:
 
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
-    """Run to the end, write the results, and return the exit code."""
+    """Finish the run, write the results, and return the exit code."""
     # A run that goes on replaces what it wrote when it was interrupted.
     overwrite = arguments.force or made.evaluations > 0
     place = arguments.home_of(arguments.out or DEFAULT_FOLDER)
@@ -436,7 +436,7 @@ def _place(cause: BaseException | None, whole: bool) -> str:
 
 
 def _checked(make: Any) -> Any:
-    """Return what `make` returns; what it raises about the user's input becomes a mistake."""
+    """Return what `make` returns; errors about the user's input become a `Mistake`."""
     try:
         return make()
     except CheckpointExists as error:

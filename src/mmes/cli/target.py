@@ -1,4 +1,4 @@
-"""What is to be minimised: a built-in problem, or a function of the user's."""
+"""What to minimise: a built-in problem or the user's function."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mmes.problems.registry import find
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A built-in problem by its name: what travels to workers is the name, not the data.
+    """A built-in problem by name: workers are sent the name, not the data.
 
     Attributes
     ----------
     name : str
         The problem's name.
     options : dict
-        What the registry takes besides.
+        Options of the registry.
     """
 
     name: str
@@ -31,11 +31,11 @@ class BuiltIn:
 
     @cached_property
     def problem(self) -> Problem:
-        """The problem itself, made when it is needed."""
+        """The problem, created when it is first needed."""
         return get(self.name, **self.options)
 
     def __call__(self, x: Any) -> Any:
-        """Return its value, or values."""
+        """Return the value or values of the problem."""
         return self.problem(x)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
 
 
 def chosen_dimension(target: str, n: int) -> dict[str, Any]:
-    """Return the option that gives a built-in problem n variables; of a function of yours, none.
+    """Return the option that gives a built-in problem n variables; none for a user's function.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What cannot be done with constraints, said before a run begins."""
+"""Checks of what constraints can be combined with, before a run starts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SMALL = 1_000_000
 
 
 def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
-    """Refuse what cannot be done with constraints, and linear ones that contradict each other.
+    """Refuse unsupported combinations, and linear constraints that contradict each other.
 
     Raises
     ------
     TypeError, ValueError
         If the strategy keeps values from generation to generation, the evaluator does not know the
-        constraints, or no point fulfils the linear ones within the bounds.
+        constraints, or no point within the bounds satisfies the linear ones.
     """
     strategy, space = settings.strategy, settings.space
     if space.integers is not None and any(
@@ -54,7 +54,7 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
 
 
 def _check_linear(given: Constraints, space: Space) -> None:
-    """Ask a linear program whether a point fulfils the linear constraints, where SciPy is there."""
+    """Check by a linear program (needs SciPy) whether the linear constraints are feasible."""
     linear = [part for part in given.parts if part.matrix is not None]
     if not linear:
         return

@@ -1,4 +1,4 @@
-"""Further arguments of an objective, in SciPy's manner."""
+"""Further arguments of an objective, as in SciPy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class WithArguments:
     fun : callable
         The objective.
     args : tuple
-        What it is given after the point.
+        Arguments after the point.
     """
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
 
     def __call__(self, x: Any) -> Any:
-        """Return the objective's value, or values."""
+        """Return the value or values of the objective."""
         return self.fun(x, *self.args)
 
 

@@ -1,4 +1,4 @@
-"""Which evaluator does the work: this process, workers, an executor, or one of the user's."""
+"""The choice of the evaluator: this process, workers, an executor, or a custom one."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def make_evaluator(
     options: Mapping[str, Any],
     rows: bool = False,
 ) -> Evaluator:
-    """Return the evaluator for what the user asked for.
+    """Return the evaluator for the arguments of `minimize`.
 
     Parameters
     ----------
     fun : callable or None
-        The objective; None is allowed for an evaluator of the user's own, which has it.
+        The objective; None is allowed with a custom evaluator, which has it.
     workers, catch
         As in `mmes.minimize`.
     options : mapping
         Those of `EVALUATION`, checked.
     rows : bool
-        Whether a point has several values, those of its constraints too.
+        Whether a point has several values, including its constraints.
     """
     catch = _checked_catch(catch)
     if is_evaluator(workers):

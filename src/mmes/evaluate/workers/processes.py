@@ -58,28 +58,28 @@ class _Worker:
 
 
 class ProcessEvaluator(Evaluator):
-    """Evaluates in a crew of worker processes, handing out candidates one at a time.
+    """Evaluates in worker processes, which receive candidates one at a time.
 
     A worker that dies (killed, segmentation fault, out of memory) or runs past the time limit (it
     is killed) is replaced, and the evaluation it held is repeated elsewhere. No value depends on
-    which worker computed it, so the result is that of the undisturbed run.
+    which worker computed it, so the result is the same as without failures.
 
     Parameters
     ----------
     task : Task
-        The objective and how to call it; pickled here and now.
+        The objective and how to call it; pickled immediately.
     workers : int
         Number of processes.
     timeout : float or None
-        Seconds for one evaluation (one call of a vectorized objective), however many candidates are
-        handed out at a time.
+        Seconds for one evaluation (one call of a vectorized objective), for any number of
+        candidates sent at a time.
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
     chunk_size : int or None
-        Candidates handed out at a time; by default one, or about 2 ms of work if evaluations are
-        shorter than that, or an equal share of the generation for a vectorized objective.
+        Candidates sent at a time; by default one, or about 2 ms of work if evaluations are shorter
+        than that, or an equal share of the generation for a vectorized objective.
     """
 
     polls = True
@@ -149,7 +149,7 @@ class ProcessEvaluator(Evaluator):
         return first_part(values, done)
 
     def close(self) -> None:
-        """See `Evaluator.close`: idle workers are let go, busy ones killed."""
+        """See `Evaluator.close`: idle workers are released, busy ones killed."""
         if os.getpid() != self._owner:
             return  # in a child that an objective forked: the workers are not its own
         for who in self._crew:
@@ -310,9 +310,9 @@ class ProcessEvaluator(Evaluator):
         done: NDArray[np.bool_],
         generation: int,
     ) -> list[Batch]:
-        """Return what of a lost batch is to be evaluated again: one by one, to find the culprit.
+        """Return the candidates of a lost batch to evaluate again, one by one, to find the cause.
 
-        Only a candidate that was alone with its worker is charged with the loss.
+        Only a candidate that was alone with its worker counts as lost.
         """
         if len(batch) == 1:
             losses[batch] += 1
