@@ -1,8 +1,8 @@
-"""Replicas as the ranks of an MPI job: each tells all others its values.
+"""Replicas as the ranks of an MPI job: each rank sends its values to all others.
 
 Every rank runs the same script. Rank 0 runs the loop, calls the callback and writes the checkpoint;
-the others follow it inside their own call of `minimize`, and return the same result. A rank that
-dies ends the whole job, as MPI has it: start it again with a checkpoint and ``resume="auto"``.
+the others follow it inside their call of `minimize` and return the same result. If a rank dies, MPI
+ends the whole job: start it again with a checkpoint and ``resume="auto"``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MPI:
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, optional
-        Who takes part; by default all ranks.
+        The participating ranks; by default all.
     **terms
         `each`, `check` and `diverged`; see `mmes.replicas.engine.TERMS`.
     """
@@ -123,7 +123,7 @@ class Head(Evaluator):
         self._rebuild = False
 
     def follow(self, es: AskTell) -> None:
-        """Hand the state to all ranks."""
+        """Send the state to all ranks."""
         self._runs += 1
         self._course = HeadState(es, self._runs)
         how = (self._task.vectorized, self._task.catch, self._settings)
@@ -179,12 +179,12 @@ class Head(Evaluator):
         return self._taken(current, answers, batches, points)
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """Remember what the optimizer was told last."""
+        """Remember the values that the optimizer was told last."""
         if self._course is not None:
             self._course.told(values, self._course.generation)
 
     def close(self) -> None:
-        """See `Evaluator.close`: ranks that wait for this one's values are told that none come."""
+        """See `Evaluator.close`: ranks that wait for values are told that none will come."""
         if self._round is not None:
             self._round = None
             self._comm.allgather(("stopped",))
@@ -234,7 +234,7 @@ class Head(Evaluator):
 
 
 def _follow(comm: Any, terms: Terms, fun: Any) -> Result:
-    """Do as rank 0 says until it has a result."""
+    """Follow rank 0 until it has a result."""
     signals = (signal.SIGINT, signal.SIGTERM)
     main = threading.current_thread() is threading.main_thread()
     # A signal reaches all ranks; rank 0 decides.

@@ -1,7 +1,7 @@
-"""The far side: an optimizer that is told the same values as the head, and evaluates its share.
+"""A replica: an optimizer that is told the same values as the head and evaluates its share.
 
-A replica knows nothing of the engine that carries its messages. Each message is a tuple, the first
-entry its kind; each answer is one too:
+A replica does not depend on the engine that sends its messages. Messages and answers are tuples;
+the first entry of a message is its kind:
 
 =========================================================  ======================================
 message                                                    answer
@@ -19,8 +19,8 @@ points, generation, points                                 the same, without dig
 close                                                      ("here",) once nothing is held
 =========================================================  ======================================
 
-Whoever lacks values before `first` answers ("behind", its generation). Whatever else goes wrong
-is answered by ("failed", kind of error, text, traceback).
+A replica that lacks values before `first` answers ("behind", its generation). Any other error is
+answered by ("failed", kind of error, text, traceback).
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Rows = tuple[tuple[int, int], ...]
 
 
 class Replica:
-    """A participant: adopts a state, catches up by values, evaluates rows, tells digests.
+    """A participant: adopts a state, catches up by values, evaluates rows, returns digests.
 
     Parameters
     ----------
     task : bytes or Task
-        The objective and how to call it; pickled, where it has to travel.
+        The objective and how to call it; pickled, if it is sent.
     each : int or None
         Worker processes for the evaluations; None evaluates here.
     settings : dict
@@ -180,10 +180,10 @@ class Replica:
         return "done", *done[:3], numbers, vectors, done[3]
 
     def _points(self, es: AskTell, rows: Rows) -> list[NDArray[np.float64]]:
-        """Return the candidates to be evaluated here, in parts that need no copying.
+        """Return the candidates to evaluate here, in parts that need no copying.
 
-        Where evaluations take longer than sampling, all candidates are sampled meanwhile, for the
-        update. Where they do not, a long candidate is made where it is evaluated, and again in the
+        If evaluations take longer than sampling, all candidates are sampled meanwhile, for the
+        update. Otherwise a long candidate is generated only where it is evaluated, and again in the
         update if it becomes a parent.
         """
         own = [row for one, end in rows for row in range(one, end)]
@@ -208,7 +208,7 @@ class Replica:
         return [points[one:end] for one, end in rows]
 
     def _sample(self, es: AskTell, rows: list[int] | None = None) -> NDArray[np.float64]:
-        """Return candidates, and note how long all of them take."""
+        """Return candidates, and measure how long all of them take."""
         began = time.perf_counter()
         points = es.ask(rows=rows)
         share = len(points) / es.rows

@@ -1,4 +1,4 @@
-"""A saved run: whether it is the same run, and the arguments with which it goes on."""
+"""Resuming a saved run: check that it is the same run, and return its arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
     CheckpointError
         If the state belongs to another run.
     CheckpointCorrupt
-        If it is no state of a run.
+        If it is not the state of a run.
     """
     with understood():
         found = _continued(settings, saved)
@@ -71,14 +71,14 @@ def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
 
 
 def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with which `Run` goes on from a saved state.
+    """Return the arguments with which `Run` continues from a saved state.
 
     Parameters
     ----------
     saved : dict
         The state.
     changes : dict
-        What `mmes.resume` was given; only what no result depends on, and limits, may change.
+        The arguments of `mmes.resume`; only limits and what does not affect the result may change.
     """
     given = dict(changes)
     strategy = given.pop("strategy", None)
@@ -119,9 +119,9 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
 
 
 def _kernel_here(name: Any, device: Any) -> Any:
-    """Return the kernel that a run was begun with, if it can be had here; else say that it changes.
+    """Return the kernel of a run if it is available here; otherwise warn that it changes.
 
-    `device` is where it is to go on, if that was said.
+    `device` is the new device, if it was given.
     """
     if name == "auto":
         return name
@@ -150,7 +150,7 @@ def _strategy_of_ours(name: Any) -> type[Optimizer]:
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Make what goes wrong with the parts of a saved state an error that says so."""
+    """Turn errors about the parts of a saved state into CheckpointCorrupt."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

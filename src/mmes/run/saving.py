@@ -1,4 +1,4 @@
-"""When a run writes its checkpoint, and what happens if the disk says no."""
+"""When a run writes its checkpoint, and what happens if it cannot."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Saver:
         The checkpoint; None never writes.
     limits : mapping
         Options of the run: the seconds between two checkpoints, or the generations instead, and
-        whether one that cannot be written raises; otherwise there is one warning and the run goes
-        on.
+        whether an error is raised if one cannot be written; otherwise there is one warning and the
+        run continues.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, limits: Mapping[str, Any]):
@@ -38,7 +38,7 @@ class Saver:
         self._wait = self._seconds
 
     def read(self) -> dict[str, Any] | None:
-        """Return the state in the checkpoint that is there already, if there is one."""
+        """Return the state in the existing checkpoint, if there is one."""
         if self.path is None:
             return None
         from mmes import checkpoint  # here: few runs need it, and zipfile is slow to import
@@ -49,7 +49,7 @@ class Saver:
         return entries | {"arrays": arrays}
 
     def refuse_existing(self, over: str | os.PathLike[str] | None = None) -> None:
-        """Raise CheckpointExists if there is a checkpoint already, unless it is the one `over`."""
+        """Raise CheckpointExists if there is a checkpoint, unless it is the one `over`."""
         if self.path is None:
             return
         from mmes import checkpoint
@@ -63,7 +63,7 @@ class Saver:
             )
 
     def begin(self, generation: int) -> None:
-        """Count from here."""
+        """Start the interval here."""
         self._generation = generation
         self._wrote_at = time.monotonic()
 
@@ -127,12 +127,12 @@ def _checked_path(path: Any) -> Path:
 
 
 def checked_notes(notes: Any) -> dict[str, Any]:
-    """Return notes as a checkpoint can hold them, copied.
+    """Return a copy of the notes as a checkpoint stores them.
 
     Raises
     ------
     TypeError
-        If they are no dict, or JSON cannot hold what is in them.
+        If they are not a dict, or JSON cannot represent them.
     """
     if not isinstance(notes, dict):
         raise TypeError(f"notes must be a dict, not {notes!r} (a {type(notes).__name__})")
