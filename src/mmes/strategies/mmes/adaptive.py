@@ -102,8 +102,8 @@ class AdaptiveMMES(MMES):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X - 1])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `AdaptiveMMES.option_table()`.
+    Parameters and methods are those of `AskTell`; `AdaptiveMMES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "adaptive"
