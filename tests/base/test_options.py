@@ -88,7 +88,7 @@ def test_hints_for_those_who_come_from_other_libraries() -> None:
     for given, hint in (
         ({"options": {"maxiter": 4}}, "pass each option as a separate argument"),
         ({"method": "mmes"}, "it is called strategy here"),
-        ({"qqqq": 1}, r"mmes\.options\(\) shows all"),
+        ({"qqqq": 1}, r"mmes\.options\(\) lists all"),
     ):
         with pytest.raises(TypeError, match=hint):
             mmes.minimize(lambda x: 0.0, np.ones(3), 1.0, **given)

@@ -332,4 +332,4 @@ def test_a_warning_points_at_the_line_of_the_user(tmp_path):
         mmes.resume(path, hostile.sphere)
     assert [w.category for w in said] == [CheckpointWarning]
     assert said[0].filename == __file__
-    assert "run.mmes is missing; the one before it" in str(said[0].message)
+    assert "run.mmes is missing; the previous one" in str(said[0].message)

@@ -105,7 +105,7 @@ def test_contradictory_linear_constraints_are_found_before_the_run() -> None:
     given.append(SimpleNamespace(A=np.ones((1, 4)), lb=-np.inf, ub=4.0))
     with pytest.raises(ValueError, match="contradict each other: no point satisfies all of them"):
         minimized(constraints=given)
-    with pytest.raises(ValueError, match="no point fulfils them all within the bounds"):
+    with pytest.raises(ValueError, match="no point satisfies all of them within the bounds"):
         mmes.minimize(lambda x: 0.0, np.zeros(4), 1.0, constraints=given[0], bounds=(-4.0, 1.0))
 
 
