@@ -38,7 +38,7 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
         "search": search,
     }
     named = {_ARRAYS.get(name, name): array for name, array in arrays.items()}
-    # It kept no values of generations: the tests on them begin anew.
+    # It stored no values of generations: the tests on them start again.
     recent, extremes = "search/recent", "search/extremes"
     named.setdefault(recent, np.empty(0))
     known = named.get(extremes, np.array([np.inf, -np.inf, np.inf, -np.inf, 1.0]))

@@ -249,7 +249,7 @@ def _constraints(arguments: Any) -> dict[str, Any]:
 
 
 def _add_common(parser: Parser, saved: bool = False) -> None:
-    # Code of the user's may change the folder: what was given is meant where the command began.
+    # The user's code may change the folder: paths are relative to the original one.
     home = Path.cwd()
     parser.set_defaults(home_of=lambda path: None if path is None else home / path)
     group = add_options(parser, "evaluation", EVALUATION, saved)
@@ -370,7 +370,7 @@ def _display(arguments: Any) -> list[Display]:
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
     """Finish the run, write the results, and return the exit code."""
-    # A run that goes on replaces what it wrote when it was interrupted.
+    # A resumed run replaces what it wrote when it was interrupted.
     overwrite = arguments.force or made.evaluations > 0
     place = arguments.home_of(arguments.out or DEFAULT_FOLDER)
     folder = output_folder(place, arguments.out, overwrite)

@@ -113,7 +113,7 @@ class Part:
         return np.concatenate(parts, axis=-1)
 
     def equalities(self, count: int) -> NDArray[np.bool_]:
-        """Return which of the entries of `violations` must be 0, for so many values of h."""
+        """Return which of the entries of `violations` must be 0, for `count` values of h."""
         equal, above, below = self.sides(count)
         entries = int(equal.sum() + above.sum() + below.sum())
         return np.arange(entries) < int(equal.sum())
@@ -185,7 +185,7 @@ class Constraints:
 
 
 def _values_behind(part: Part, entries: int) -> int:
-    """Return how many values of h make so many entries."""
+    """Return how many values of h give this number of entries."""
     if part.lower.size > 1 or part.upper.size > 1:
         return max(part.lower.size, part.upper.size)
     return entries // max(part.equalities(1).size, 1)

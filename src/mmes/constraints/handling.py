@@ -16,9 +16,9 @@ from mmes.strategies.parts.record import checked_scalar
 
 Vector = NDArray[np.float64]
 
-# Values that differ by so many units of the last place of f are the same.
+# Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64
-# For so many generations, or a tenth of the number of variables.
+# For this many generations, or a tenth of the number of variables.
 _WINDOW = 20
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
@@ -73,7 +73,7 @@ class Handling:
         """Whether the search has ended at a feasible point."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
-        self._standstill = 0  # generations whose values are the same but for rounding
+        self._standstill = 0  # generations whose values are equal up to rounding
         self._level = math.nan  # those values
 
     # What was measured

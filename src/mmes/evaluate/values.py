@@ -226,7 +226,7 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL_KINDS:
-            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is no value
+            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is not a value
         elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
@@ -259,6 +259,6 @@ def _as_float(answer: SupportsFloat) -> float:
 def _in_text(answer: Any) -> str:
     try:
         text = repr(answer)
-    except Exception:  # a class of the user's, or an integer of too many digits
+    except Exception:  # a user's class, or an integer with too many digits
         return "something that cannot be shown"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -57,7 +57,7 @@ class Place:
 
 
 PLACE_OPTIONS = tuple(f.name for f in fields(Place))
-"""The options that say where a search is computed; no result depends on them but for rounding."""
+"""The options for where a search is computed; they change results only by rounding."""
 PRECISIONS = PLACE_OPTIONS[3:]
 """Options that mean nothing where the vectors are numpy arrays."""
 

@@ -219,7 +219,7 @@ def _refuse_unsuited(problem: Any, suite: str) -> None:
 
 def _child(arguments: Sequence[str]) -> int:
     settings, home = arguments
-    sys.path.insert(0, home)  # strategies of the user's own
+    sys.path.insert(0, home)  # the user's strategies
     wanted = json.loads(settings)
     wanted["batch"] = tuple(wanted["batch"])
     sys.stdout.flush()

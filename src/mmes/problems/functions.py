@@ -19,7 +19,7 @@ from mmes.problems.problem import Batch, Problem, Vector, box
 
 BOX = (-5.0, 5.0)
 LARGEST_ALPHA = 300
-"""Beyond it 10^alpha is no finite number."""
+"""For larger alpha, 10^alpha is not a finite number."""
 SQUARES = {"sphere": (1.0, 1.0), "discus": (1e6, 1.0), "cigar": (1.0, 1e6)}
 
 

@@ -13,9 +13,9 @@ from mmes.evaluate.workers.pickling import pickled_classes
 from mmes.replicas import digests
 from mmes.strategies import STRATEGIES, AskTell
 
-# Whoever lacks the values of more generations than this takes over the head's state instead.
+# A replica that lacks the values of more generations copies the head's state instead.
 _KEPT_GENERATIONS = 64
-# A copy of the state lets the run go on while a newcomer takes it over.
+# With a copy of the state, the run continues while a new replica reads it.
 _COPY_SHARE = 0.25
 
 

@@ -316,7 +316,7 @@ class Roster:
 
     def turn(self, seconds: float) -> list[Work]:
         """Wait for answers up to a time limit, process them, and return the finished work."""
-        # While the head evaluated by itself, nobody could be heard: that was no silence.
+        # The head does not read answers while it evaluates: the replicas were not silent.
         away = time.monotonic() - self._last_turn
         for member in self.members:
             member.asked_at += away
@@ -360,7 +360,7 @@ class Roster:
         elif not asked.notice:
             self._go_on(member, answer)
         if answer[0] == "behind":
-            # It should not be: whatever happened there, it gets the state anew.
+            # This should not happen; send the state again.
             member.generation = -1
 
     # What is said before the work

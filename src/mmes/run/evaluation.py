@@ -43,7 +43,7 @@ class Evaluation:
         self.evaluator, self._vectorized = evaluator, vectorized
         self._constraints = constraints
         self._check = interrupts.check
-        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
+        # An evaluator with locks or processes must be interrupted only at safe points.
         self.guard = interrupts.guarded() if evaluator.polls else interrupts.interruptible()
 
     def begin(self, generation: int, rows: int) -> None:

@@ -23,7 +23,7 @@ from mmes.strategies import Optimizer, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = (*PLACE_OPTIONS, "rows_at_once")
-# Arguments of `minimize` that are no options, and may differ after resuming.
+# Arguments of `minimize` that are not options, and may differ after resuming.
 _FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
 
 
@@ -39,7 +39,7 @@ def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
     """
     with understood():
         found = _continued(settings, saved)
-    # What this machine lacks is no fault of the file.
+    # If something is missing on this machine, the file is not at fault.
     Place.of(found.options).open()
     return found
 

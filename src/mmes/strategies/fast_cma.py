@@ -123,7 +123,7 @@ class FastCMASearch(Recorded[State]):
     def law(self, generation: int) -> StepLaw:
         """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p.
 
-        In the start-up, until m generations are taken in, y = z.
+        In the first m generations, y = z.
         """
         state, draws, m = self.state, self.population.draws, self.archive_size
         if state.updates < m:

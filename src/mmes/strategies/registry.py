@@ -44,7 +44,7 @@ STRATEGIES: dict[str, type[AskTell]] = {
 
 
 AUTO_LIMIT = 100
-"""Up to so many variables ``"auto"`` takes active CMA-ES: its full covariance matrix pays there."""
+"""Up to this many variables ``"auto"`` chooses active CMA-ES, with its full covariance matrix."""
 
 
 def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type[AskTell], str]:

@@ -239,7 +239,7 @@ def check_constant(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.stop() is StopReason.FLAT,
-            f"on a constant objective of {n} variables the search must end as FLAT, not go on "
+            f"on a constant objective of {n} variables the search must end as FLAT, not continue "
             f"({es.stop()})",
         )
 
@@ -255,7 +255,7 @@ def check_linear(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.best_value < -1e3,
-            f"on a linear objective of {n} variables the search must go on downhill, but got to "
+            f"on a linear objective of {n} variables the search must continue downhill, but got to "
             f"{es.best_value:.3g}",
         )
 

@@ -158,7 +158,7 @@ class ProcessEvaluator(Evaluator):
             else:
                 children.kill(who.process)
         patience = time.monotonic() + _FAREWELL_SECONDS
-        while self._crew:  # one by one: called again after an interruption, it goes on
+        while self._crew:  # one by one: it can be called again after an interruption
             children.join(self._crew[-1].process, patience - time.monotonic())
             self._dismiss(self._crew[-1])  # with what the objective left running
         if self._slots is not None:
@@ -191,7 +191,7 @@ class ProcessEvaluator(Evaluator):
         taken = {who.slot for who in self._crew}
         slot = next(k for k in range(self._count) if k not in taken)
         ours, theirs = self._context.Pipe()
-        # Not a daemon: an objective may start processes of its own.
+        # Not a daemon: an objective may start processes.
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
@@ -249,7 +249,7 @@ class ProcessEvaluator(Evaluator):
         outcome = None
         for message in who.channel.messages():
             if isinstance(message, Outcome):
-                if not who.ready:  # what a factory of the user's raised
+                if not who.ready:  # the user's factory raised
                     message.raise_error(np.empty((0, 0)), (), 0)
                 outcome = message
             elif message == worker.READY:

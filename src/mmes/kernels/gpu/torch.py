@@ -144,7 +144,7 @@ class TorchKernel:
         return None
 
     def fetched(self, values: Any) -> Any:
-        """See `Kernel.fetched`; values come through the one door."""
+        """See `Kernel.fetched`; values are converted elsewhere."""
         return values
 
     def readonly_view(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

@@ -183,7 +183,7 @@ def neighbour_affinity(distances: ArrayLike, n_neighbours: int = PAPER_NEIGHBOUR
 def normalized_laplacian(affinity: ArrayLike) -> Array:
     """Return I - D^(-1/2) W D^(-1/2), where D holds the row sums of W.
 
-    A sample without any similarity, not even to itself, is a component of its own: its row is 0.
+    A sample without any similarity, not even to itself, is a separate component: its row is 0.
 
     Raises
     ------

@@ -132,11 +132,11 @@ class Herd:
 
 
 def breed(setting: Setting, herd: Herd, children: int, steps: Iterator[int]) -> Asking[None]:
-    """Carry out so many steps of the steady-state genetic algorithm, one child per step.
+    """Make this many steps of the steady-state genetic algorithm, one child per step.
 
-    Several children are asked at a time where that makes no difference: `c` children replace none
-    but the `c` worst members (and each other), so a child whose possible parents are not among the
-    `c` worst is the same before and after the `c` children before it have been taken in.
+    Several children are requested at a time if that makes no difference: `c` children can replace
+    only the `c` worst members (and each other), so a child whose possible parents are not among the
+    `c` worst does not depend on the `c` children before it.
     """
     members = herd.values.size
     numbered = [next(steps) for _ in range(children)]

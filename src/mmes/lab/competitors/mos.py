@@ -32,7 +32,7 @@ from mmes.lab.competitors.shell import Competitor, population_option
 SMALLEST_SHARE = 0.2
 ADJUSTMENT = 0.05
 STEPS_BEFORE_COUNTING = 10
-"""After so many steps the numbers of improvements may overrule the qualities."""
+"""After this many steps the numbers of improvements may overrule the qualities."""
 COUNTED_PER_SHARE = 1500
 
 
@@ -206,8 +206,8 @@ def offspring(setting: Setting, crowd: Crowd, wanted: int, step: int) -> tuple[V
 class Techniques:
     """The two local searches, with what they keep for the whole run.
 
-    Each remembers its own point and goes on from the better one of it and the population's best;
-    the result takes the place of the population's best.
+    Each remembers its point and continues from the better of this point and the population's best;
+    the result replaces the population's best.
     """
 
     def __init__(self, setting: Setting, configuration: Configuration, steps: Iterator[int]):

@@ -162,7 +162,7 @@ def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Rep
 def finished_runs(
     store: Store, suite: str, budget: int
 ) -> tuple[list[Trial], dict[str, TrialResult]]:
-    """Return all stored runs of a suite with a budget, whoever made them, in the suite's order."""
+    """Return all stored runs of a suite with a budget, in the order of the suite."""
     order = SUITES[suite]
     runs = [
         replace(run, strategy=_in_text(run.strategy))

@@ -128,7 +128,7 @@ def resolve(
         Settings of the problem; see `mmes.lab.experiments.plan.Objective`.
     seed : int
         Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
-        every run has a rotation of its own.
+        every run has a different rotation.
     """
     if is_location(name):
         return _from_function(name, dimension, options or {})

@@ -107,7 +107,7 @@ class Objective:
         Settings of the problem, such as ``alpha`` of the ellipsoid; for a function ``vectorized``
         (it takes a (k, n) batch), ``lower`` and ``upper`` (its box).
     dimension : int or None
-        Where it is not the plan's; not needed for a problem that has a dimension of its own.
+        If it differs from the plan's; not needed for a problem with a fixed dimension.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Trial:
 
     @cached_property
     def key(self) -> str:
-        """A short hash of everything that decides the outcome; labels are no part of it.
+        """A short hash of everything that affects the result; labels are not part of it.
 
         A function or strategy in a file counts by the file's name and content, not its folder, so
         results can be merged from several machines and an edited function is run again.

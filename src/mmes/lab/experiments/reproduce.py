@@ -1,4 +1,4 @@
-"""Carry out sections of the paper, or a plan of one's own, into a folder.
+"""Run sections of the paper, or the user's plan, in a folder.
 
 The folder holds ``runs/`` (the store), one folder per section with its tables and figures, and
 ``laboratory.json``, which says what it is, so that a report can be made of it at any time.

@@ -1,4 +1,4 @@
-"""The report of a folder of experiments: sections of the paper, or a comparison of one's own."""
+"""The report of a folder of experiments: sections of the paper, or the user's comparison."""
 
 from __future__ import annotations
 

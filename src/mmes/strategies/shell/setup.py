@@ -21,7 +21,7 @@ from mmes.strategies.shell.protocol import Search, Setup
 
 # Candidates that are made a few at a time take this share of the memory.
 _SHARE_FOR_ROWS = 1 / 8
-# On a plateau the mutation strength does not grow beyond so many sigma0.
+# On a plateau the mutation strength does not grow beyond this many sigma0.
 PLATEAU_LIMIT = 1e4
 
 
@@ -81,7 +81,7 @@ class StrategySetup:
             )
             check_integers(space, options, kernel)
         seed = fresh_seed() if options["seed"] is None else options["seed"]
-        # Where the search keeps points of its own, it knows nothing of the box.
+        # If the box maps points, the search itself is unbounded.
         mapping = mapping_of(box)
         setup = Setup(
             n=start.size,

@@ -17,7 +17,7 @@ MOVEMENT = 1e-3
 LOOKS = 1000
 # The long window, in windows, over which generations are compared.
 LONG = 10
-# Values that differ by so many units of the last place are the same.
+# Values that differ by at most this many units in the last place are equal.
 ULPS = 4
 # Values of a generation that differ by more than this share of all differences ever seen, and by so
 # many times what counts as the same, are not those of a search that converged.

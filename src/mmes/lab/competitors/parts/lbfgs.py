@@ -85,7 +85,7 @@ class _Budget:
 
 
 def lbfgs(setting: Setting, point: Incumbent, evaluations: int) -> Asking[Gains]:
-    """Improve a point, in place, with at most so many evaluations.
+    """Improve a point in place with at most this many evaluations.
 
     It ends before where the point is stationary, an iteration gains nothing, or too little is left
     for another gradient.

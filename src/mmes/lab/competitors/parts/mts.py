@@ -70,7 +70,7 @@ def mts_ls1(
     choose: Chooser,
     learn: Learner,
 ) -> Asking[Gains]:
-    """Improve a point, in place, with so many evaluations; its range is changed in place too."""
+    """Improve a point in place with this many evaluations; its range changes in place too."""
     gains = Gains()
     width = setting.width
     widest = float(width.max())

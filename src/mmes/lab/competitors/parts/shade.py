@@ -63,7 +63,7 @@ def factors_around(draws: Draws, centres: Vector, step: int) -> Vector:
 
 
 class Shade:
-    """A population under SHADE, which goes on where it was left.
+    """A population under SHADE, which can be continued.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ STATISTICS: dict[str, Callable[[list[float]], float | None]] = {
 
 
 def value_after(result: TrialResult, evaluations: int) -> float:
-    """Return the best value that a run had after so many evaluations."""
+    """Return the best value of a run after this many evaluations."""
     at = np.array([float(evaluations)])
     return float(values_at(at, result.trace_evaluations, result.trace_best)[0])
 
