@@ -39,9 +39,7 @@ def write_or_check(path: Path, texts: Callable[[], Mapping[str, str]]) -> int:
     new = renewed(page, texts())
     if "--check" in sys.argv:
         if page != new:
-            print(
-                f"{path.name} is not what the single runs say: run {sys.argv[0]}", file=sys.stderr
-            )
+            print(f"{path.name} does not match the single runs: run {sys.argv[0]}", file=sys.stderr)
         return int(page != new)
     path.write_text(new, encoding="utf-8")
     return 0
