@@ -458,7 +458,7 @@ class Run:
             self._state.warned = True
             warn_user(
                 f"an evaluation gave NaN or failed (generation {self.generations}); failed "
-                "candidates rank last. This is said once per run; Result.failed counts them",
+                "candidates rank last. This warning is issued once per run; Result.failed counts them",
                 FailedEvaluationWarning,
             )
 
@@ -491,7 +491,7 @@ class Run:
                 note(error, second)
         if saved:
             error.add_note(
-                f"mmes: the state after generation {self.generations} is saved; go on with "
+                f"mmes: the state after generation {self.generations} is saved; resume it with "
                 f"mmes.resume({str(self._saver.path)!r}, fun)"
             )
         place = location_of(error)
