@@ -135,7 +135,7 @@ class TroubleOfArrays:
 @pytest.mark.parametrize("answer", [Trouble(), TroubleOfArrays()])
 def test_what_raises_when_it_is_converted_is_refused(answer) -> None:
     """Failed before: the error came through as it was, without `.result`."""
-    words = f"the {type(answer).__name__} it returned raised .*Error when it was converted: the file"
+    words = f"the {type(answer).__name__} it returned raised .*Error when it was converted: the"
     with pytest.raises(TypeError, match=words):
         as_value(answer)
     with pytest.raises(TypeError, match="when it was converted: the file is gone"):

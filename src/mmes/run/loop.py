@@ -457,8 +457,9 @@ class Run:
         if not self._state.warned and np.isnan(values).any():
             self._state.warned = True
             warn_user(
-                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
-                "candidates rank last. This warning is issued once per run; Result.failed counts them",
+                f"an evaluation returned NaN or failed (generation {self.generations}); failed "
+                "candidates rank last and are counted in Result.failed. This warning is issued "
+                "once per run",
                 FailedEvaluationWarning,
             )
 

@@ -142,6 +142,5 @@ def checked_notes(notes: Any) -> dict[str, Any]:
         return as_stored(notes)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            "notes must consist of strings, numbers, lists and dicts that JSON can represent "
-            f"({error})"
+            f"notes must be strings, numbers, lists and dicts that JSON can represent ({error})"
         ) from error
