@@ -1,9 +1,9 @@
-"""Graphs on samples: the construction of the paper, its data sets, and a user's own.
+"""Graphs on samples: the construction of the paper, its data sets, and the user's data.
 
 The paper says "5-nearest-neighbour graph, Gaussian similarity, normalised Laplacian". What
 reproduces its numbers is `neighbour_affinity` on rows of unit norm: the sample itself counts as one
-of its five neighbours, and the bandwidth is the median of all selected distances, the zeros of the
-samples to themselves included.
+of its five neighbours, and the bandwidth is the median of all selected distances, including the
+zeros of the samples to themselves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Graph:
 
 
 def dataset_names() -> list[str]:
-    """Return the names of the data sets whose graphs come with the package."""
+    """Return the names of the data sets whose graphs are in the package."""
     files = (Path(entry.name) for entry in resources.files("mmes.lab.clustering.data").iterdir())
     return sorted((file.stem for file in files if file.suffix == ".npz"), key=str.lower)
 
@@ -64,8 +64,8 @@ def load_graph(name: str) -> Graph:
     Parameters
     ----------
     name : str
-        One of `dataset_names`. For the four sets of the paper that do not come with the package,
-        and for your own data, see `graph_from_mat`.
+        One of `dataset_names`. For the four sets of the paper that are not in the package, and for
+        your own data, see `graph_from_mat`.
     """
     if name not in dataset_names():
         raise ValueError(
@@ -158,7 +158,7 @@ def neighbour_affinity(distances: ArrayLike, n_neighbours: int = PAPER_NEIGHBOUR
     Notes
     -----
     With so many duplicates that the median is 0, the mean of the positive selected distances
-    takes its place.
+    is used instead.
     """
     distances = np.asarray(distances, dtype=np.float64)
     count = len(distances)

@@ -57,7 +57,7 @@ def _count(text: str) -> int:
 
 
 def add_effort(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how to carry out runs."""
+    """Add the flags that control the execution of runs."""
     parser.add_argument(
         "--workers", type=_count, metavar="N", help="number of processes (default: one per core)"
     )
@@ -103,7 +103,7 @@ def effort_of(args: argparse.Namespace) -> Effort:
 
 
 def require_extras(args: argparse.Namespace) -> None:
-    """Say which package is missing before the first run, not after hours when it is needed."""
+    """Report a missing package before the first run, not hours later."""
     for module in ("polars", "matplotlib", "scipy"):
         require(module)
     if not args.no_report:
@@ -122,7 +122,7 @@ def _chosen_effort(args: argparse.Namespace) -> Effort:
 
 
 def guarded(command: Callable[[], int], name: str) -> int:
-    """Run a command; an error about what the user asked for becomes a mistake of one sentence."""
+    """Run a command; an error about the user's input becomes a one-line mistake."""
     try:
         return command()
     except BrokenPipeError:  # the reader has gone; the program knows what to do then
@@ -223,7 +223,7 @@ def _reproduce(args: argparse.Namespace) -> int:
 
 
 def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> None:
-    """Print a section and, where some of its runs are made, the cells that lack others."""
+    """Print a section and, if some of its runs are finished, the cells with missing runs."""
     runs = section.runs(extent)
     print(f"{section.name:<12} {section.title} ({len(runs)} runs, {extent.value})")
     finished = Store(folder / "runs").finished()

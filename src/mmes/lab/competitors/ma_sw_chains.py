@@ -95,7 +95,7 @@ class MASWChains(Competitor):
 
 @dataclass
 class Herd:
-    """The population, and what local search knows of its members."""
+    """The population, and the state of the local search for each member."""
 
     points: Vector
     values: Vector
@@ -105,7 +105,7 @@ class Herd:
         self.exhausted: set[int] = set()
 
     def replace_worst(self, child: Vector, value: float) -> None:
-        """Let a child take the worst member's place if it is better; the chain there is lost."""
+        """Replace the worst member by a child if it is better; its chain is lost."""
         worst = int(self.values.argmax())
         if value < self.values[worst]:
             self.points[worst], self.values[worst] = child, value

@@ -1,4 +1,4 @@
-"""Whether runs can be made, found out before any is begun.
+"""Checks that runs can be made, before any is started.
 
 Sections of the paper list what this version does not have, and continue; a user's plan is refused
 at the first mistake.
@@ -61,7 +61,7 @@ def _missing_piece(run: Trial) -> str | None:
 
 
 def missing_pieces(runs: Iterable[Trial]) -> list[str]:
-    """Return one sentence for every strategy and problem of the runs that is not there."""
+    """Return one sentence for every strategy and problem of the runs that does not exist."""
     found = (_missing_piece(run) for run in runs)
     return list(dict.fromkeys(sentence for sentence in found if sentence))
 

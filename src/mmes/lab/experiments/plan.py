@@ -1,7 +1,7 @@
 """What to run: strategies x problems x dimensions x seeds under one budget.
 
-A `Plan` is the grid a person writes, in Python or TOML; a `Trial` is one cell of it with one seed,
-and its `key` says what the run is, so that a store can tell finished runs from missing ones.
+A `Plan` is the grid that the user writes, in Python or TOML; a `Trial` is one cell of it with one
+seed, and its `key` says what the run is, so that a store can tell finished runs from missing ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlanError(ValueError):
 
 
 def checked_key(key: Any) -> str:
-    """Return the key of a run, once it is known to be one: it becomes the name of a file."""
+    """Return the key of a run after checking it, because it becomes the name of a file."""
     if not isinstance(key, str) or not re.fullmatch(f"[0-9a-f]{{{KEY_LENGTH}}}", key):
         raise ValueError(f"key must be {KEY_LENGTH} hexadecimal digits, not {key!r}")
     return key
@@ -121,12 +121,12 @@ class Objective:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: everything that decides its outcome, and the labels it is shown under.
+    """One run: everything that affects its result, and its labels.
 
     Attributes
     ----------
     strategy, objective : Strategy, Objective
-        Who minimises what.
+        The strategy and the problem.
     dimension, seed, max_evaluations : int
         Number of variables, seed of start point and strategy, budget.
     target : float or None

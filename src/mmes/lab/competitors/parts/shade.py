@@ -83,7 +83,7 @@ class Shade:
         self._steps = steps
 
     def run(self, evaluations: int) -> Asking[None]:
-        """Carry out generations until the evaluations are used; the last one may be cut short."""
+        """Run generations until the evaluations are used up; the last one may be incomplete."""
         while evaluations > 0:
             step = next(self._steps)
             wanted = min(evaluations, self.values.size)

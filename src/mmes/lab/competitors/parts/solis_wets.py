@@ -27,7 +27,7 @@ class SolisWetsRules:
 
 @dataclass
 class SolisWetsState:
-    """What a chain of local searches hands on: step, bias, and both counters."""
+    """The state of a chain of local searches: step, bias, and both counters."""
 
     step: float
     bias: Vector

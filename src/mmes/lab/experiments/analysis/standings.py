@@ -1,4 +1,4 @@
-"""Who won a competition: its table of statistics, medians with ranks, points, and curves."""
+"""The result of a competition: statistics, medians with ranks, points, and curves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def value_after(result: TrialResult, evaluations: int) -> float:
 
 
 def count(evaluations: int) -> str:
-    """Write a number of evaluations as people do: 1.2e5, 3e6, 5000."""
+    """Write a number of evaluations in short form: 1.2e5, 3e6, 5000."""
     if evaluations < 10_000:
         return str(evaluations)
     mantissa, _, exponent = f"{evaluations:e}".partition("e")
