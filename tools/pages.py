@@ -57,6 +57,8 @@ ADVICE = {
         "Ctrl-C or SIGTERM. If there is a checkpoint, `mmes.resume` continues the run."
     ),
     StopReason.INFEASIBLE: "Look at the violations; start at a feasible point, or add `restarts=`.",
+    StopReason.VALIDATION: "You gave `patience`. `r.x` is the best mean; more data or a smaller "
+    "network may do better.",
 }
 MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
 

@@ -10,6 +10,11 @@ further candidates, m + delta and m - delta, are evaluated and ranked with the g
 If a further step in the same direction is an improvement, the steps were too short, and sigma
 grows. Under random ranking a has mean 0 for any n and lambda. Nothing here compares two
 generations, or depends on n.
+
+Directions are learned only once sigma has stopped rising, that is, after 20 generations without a
+new largest sigma. If sigma0 was far too small, every direction is a slope at first: the archive
+would learn it instead of sigma, with steps that are then far too long (least squares on
+minibatches, n = 150, sigma0 = 1e-5, 2e4 evaluations: a loss of 58 instead of 1e-4).
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ from numpy.typing import NDArray
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.recombination import bounded_sigma
 
+RISING = 20
+"""Generations without a new largest sigma after which directions are learned."""
 # Rate of the average s, and damping of sigma.
 _RATE, _DAMPING = 0.3, 3.0
 
@@ -48,3 +55,6 @@ def adapt(state: State, forward: float, backward: float, values: NDArray[np.floa
         return
     state.progress = (1 - _RATE) * state.progress + _RATE * a
     state.sigma = bounded_sigma(state.sigma * math.exp(state.progress / _DAMPING))
+    if state.rising:
+        state.rising = RISING if state.sigma > state.largest_sigma else state.rising - 1
+        state.largest_sigma = max(state.largest_sigma, state.sigma)

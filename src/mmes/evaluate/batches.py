@@ -1,0 +1,76 @@
+"""An objective of a point and a batch of data, as an objective of a point only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mmes.evaluate.factory import made
+
+
+class OnBatch:
+    """An objective that is called with the batch of the current generation.
+
+    It is sent to workers like any objective. The batch is sent with the candidates, or only its
+    number if every process can compute the batch from the number.
+
+    Parameters
+    ----------
+    fun : callable
+        Takes a point, or points, and a batch; may be a `Factory` of such a function.
+    numbered : callable, optional
+        Returns the batch of a generation, given its number.
+
+    Attributes
+    ----------
+    ticket : object
+        The number of the current generation, or the batch.
+    """
+
+    def __init__(self, fun: Callable[..., Any], numbered: Callable[[int], Any] | None = None):
+        self.fun, self.numbered = fun, numbered
+        self.ticket: Any = None
+        self._held: tuple[Any, Any] = (None, None)
+
+    def take(self, ticket: Any) -> None:
+        """Use this batch, or the batch of this number."""
+        self.ticket = ticket
+
+    @property
+    def batch(self) -> Any:
+        """The batch of the current generation."""
+        if self.numbered is None:
+            return self.ticket
+        ticket, batch = self._held
+        if ticket != self.ticket:
+            ticket, batch = self._held = self.ticket, self.numbered(self.ticket)
+        return batch
+
+    def __call__(self, x: Any) -> Any:
+        """Return the value or values of the objective on the current batch."""
+        call: Any = made(self.fun)
+        return call(x, self.batch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_held": (None, None)}
+
+
+def with_batches(fun: Any, batches: Any) -> Any:
+    """Return the objective of one argument; with batches, the one of the current batch.
+
+    Parameters
+    ----------
+    fun : callable or None
+        The objective.
+    batches : callable, iterable or None
+        As in `mmes.minimize`.
+    """
+    if batches is None or not callable(fun):
+        return fun
+    return OnBatch(fun, batches if callable(batches) else None)
+
+
+def take_number(objective: Any, generation: int) -> None:
+    """Give an objective on batches the batch of a generation; others ignore it."""
+    if isinstance(objective, OnBatch):
+        objective.take(generation)
