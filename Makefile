@@ -61,7 +61,7 @@ test-torch: $(VENV)/.installed $(VENV)/.torch
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m pytest -m "not slow" tests/integrations $(GPU_TESTS) tests/replicas \
-		tests/project/test_docs.py tests/project/test_code_of_docs.py
+		tests/project/test_docs.py tests/project/test_code_of_docs.py tests/project/test_five_minutes.py
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
@@ -89,7 +89,7 @@ docs: $(VENV)/.installed $(VENV)/.extras
 # Every example of a docstring, and every code block of the pages.
 docs-test: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m sphinx -W -n --keep-going -b doctest -D sphinx_gallery_conf.plot_gallery=0 docs build/docs/doctest
-	$(BIN)/python -m pytest tests/project/test_docs.py tests/project/test_code_of_docs.py
+	$(BIN)/python -m pytest tests/project/test_docs.py tests/project/test_code_of_docs.py tests/project/test_five_minutes.py
 
 # The versions that were tested together, a week old at least; `make` installs these.
 lock: $(VENV)/.tools

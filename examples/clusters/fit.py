@@ -15,11 +15,11 @@ def f(x):
 def workers(kind):
     if kind == "mpi":
         return replicas.MPI()                        # the ranks of mpiexec or srun
-    if kind == "ray":
-        return replicas.Ray(address="auto")          # the nodes of a Ray cluster
-    if ":" in kind:
+    if kind.startswith("ray:"):
+        return replicas.Ray(int(kind[4:]), address="auto")    # so many nodes of a Ray cluster
+    if kind.startswith("tcp:"):
         from distributed import Client
-        return replicas.Dask(Client(kind))           # tcp://...: the scheduler of a Dask cluster
+        return replicas.Dask(Client(kind))           # the workers of a Dask cluster
     return int(kind)                                 # processes on this machine
 
 

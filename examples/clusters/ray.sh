@@ -16,8 +16,4 @@ for attempt in $(seq 60); do
 done
 ray start --block --address=127.0.0.1:6379 --num-cpus=1 > node.log 2>&1 &
 node=$!
-for attempt in $(seq 60); do
-    ray status | grep -q '0.0/2.0 CPU' && break
-    sleep 1
-done
-python fit.py ray fit.mmes 1
+python fit.py ray:2 fit.mmes 1
