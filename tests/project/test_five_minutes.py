@@ -39,6 +39,7 @@ def test_a_page_can_be_followed(page: Path) -> None:
     [
         ("```sh\nexit 3\n```\n", "exit 3: exit code 3"),
         ("```sh\necho one\n```\n\n```text\ntwo\n```\n", "the page says\ntwo\n"),
+        ("```sh\necho 12\n```\n\n```text\n13\n```\n", "but this was printed:\n12\n"),
         ("```python\nprint(1)\n```\n", "must be '# name.py'"),
     ],
 )
@@ -47,6 +48,13 @@ def test_a_page_that_is_wrong_is_noticed(tmp_path: Path, page: str, message: str
     done = follow(tmp_path / "page.md")
     assert done.returncode == 1
     assert message in done.stderr
+
+
+def test_numbers_may_differ_where_the_page_says_so(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "```sh\necho 1.2e-08 found\n```\n\n<!-- other numbers -->\n```text\n3 found\n```\n"
+    )
+    assert follow(tmp_path / "page.md").returncode == 0
 
 
 def test_there_are_five_and_they_are_short() -> None:
