@@ -19,7 +19,7 @@ GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahe
 	tests/kernels/test_without_population.py tests/strategies/shell/test_without_population.py \
 	tests/strategies/test_devices.py tests/run/test_devices.py
 
-.PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
+.PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock release bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -97,6 +97,10 @@ lock: $(VENV)/.tools
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-header \
 		--no-annotate --constraint packaging/pins.txt --upgrade \
 		--exclude-newer "$$(date -u -d '7 days ago' +%Y-%m-%dT00:00:00Z)" -o requirements.lock
+
+# Source archive and wheels in dist/, checked, and tried in empty environments of several Pythons.
+release:
+	$(PYTHON) packaging/release.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py
