@@ -1,8 +1,8 @@
 #!/bin/sh
 # One run on two nodes, one MPI rank on each:
 #     sbatch slurm_mpi.sh
-# If a node dies, MPI ends the job; it is queued again (--requeue) and continues from its checkpoint,
-# which must be on a file system that the nodes share.
+# If a node dies, MPI ends the job; it is queued again (--requeue) and continues from its
+# checkpoint, which must be on a file system that the nodes share.
 #SBATCH --job-name=fit
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
