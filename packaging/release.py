@@ -29,6 +29,7 @@ DIST, WORK = ROOT / "dist", ROOT / "build" / "release"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 PYTHONS = ("3.11", "3.12", "3.13")
 WHEELS = {"3.11": "cp311-cp311", "3.12": "cp312-abi3"}
+PINS = ROOT / "packaging" / "pins.txt"  # versions that are known to be no larger than needed
 TOOLS = ("abi3audit", "build", "twine")
 # The pages, by the extras that they need. The first works with numpy alone.
 PAGES = {"": ("simulator",), "scipy,bench,report,mpi": ("scipy", "researcher", "cluster")}
@@ -106,7 +107,8 @@ def follow(folder: Path, extras: str, pages: tuple[str, ...]) -> None:
     python = folder / "bin" / "python"
     if extras:
         wanted = f"{wheel(folder.name)}[{extras}]"
-        step(f"{folder.name}: [{extras}]", [python, "-m", "pip", "install", "-q", wanted])
+        install = [python, "-m", "pip", "install", "-q", "-c", PINS, wanted]
+        step(f"{folder.name}: [{extras}]", install)
     for page in pages:
         path = ROOT / "docs" / "five-minutes" / f"{page}.md"
         step(f"{folder.name}: {path.name}", [python, ROOT / "tools" / "run_page.py", path])
