@@ -81,7 +81,7 @@ def test_no_label_can_end_or_hide_the_data(comparison_folder):
 
 def test_shading_and_marks_are_explained(comparison_folder):
     text = write_report(comparison_folder).read_text(encoding="utf-8")
-    assert "Stronger shading: best of the row; weaker: second best." in text
+    assert "Stronger shading: best on the problem; weaker: second best." in text
     assert "significantly better than this column" in text
 
 
