@@ -1,9 +1,9 @@
 """
-How does a strategy of my own compare?
-======================================
+How do I compare my own strategy with others?
+=============================================
 
-Write it in a file, name the file in a plan, and the laboratory treats it like the strategies that
-come with the library: the same problems, seeds, budgets and tests of significance.
+Write the strategy in a file and name the file in a plan. The laboratory then treats it like the
+strategies of the library: the same problems, seeds, budgets and significance tests.
 """
 
 import subprocess
@@ -19,11 +19,12 @@ from mmes.lab.experiments.results.store import Store
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# The strategy: the best candidate becomes the next centre, and the one-fifth rule sets the step.
-# :doc:`/own` says how it is used elsewhere, and how it is tested.
+# The strategy: the best candidate becomes the new mean, and the one-fifth rule sets the step size.
+# :doc:`/own` explains it line by line, and shows how to use and test it.
 
-(folder / "onefifth.py").write_text("""
-import math
+(folder / "onefifth.py").write_text('''
+"""The best candidate becomes the new mean; the one-fifth rule sets the step size."""
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,38 +33,33 @@ from mmes import extend
 
 
 @dataclass
-class State(extend.SearchState):
+class State(extend.SearchState):                # what a checkpoint saves, with mean and sigma
     best: float = 0.0
 
 
 class OneFifthSearch(extend.SearchBase):
-    options = (extend.POPULATION_SIZE, extend.damping_option("Slows the steps of sigma"))
     state_type, needs_start_value = State, True
 
-    def __init__(self, setup, options):
-        super().__init__(setup, options)
-        self.damping = options["damping"]
-
-    def start(self, value):
+    def start(self, value):                     # the value of the start point
         self.state.best = value
 
     def update(self, population, ranking, values, generation):
-        s, better = self.state, float(np.mean(values < self.state.best))
+        better = float((values < self.state.best).mean())
         if better > 0:
+            self.state.best = float(values[ranking[0]])
             self.recombine(population, ranking[:1], np.ones(1))
-            s.best = float(values[ranking[0]])
-        s.sigma *= math.exp((better - 0.2) / self.damping)
+        self.state.sigma *= 1.2 if better > 0.2 else 0.9
 
 
 class OneFifth(extend.AskTell):
     name, search_type = "one-fifth", OneFifthSearch
-""")
+''')
 
 # %%
-# The plan: three problems, five seeds, and two strategies of the library beside it.
+# The plan: three problems, five seeds, and two strategies of the library for comparison.
 
 (folder / "plan.toml").write_text("""
-name = "A strategy of my own"
+name = "My own strategy"
 problems = ["sphere", "cigar", "rosenbrock"]
 dimensions = [40]
 seeds = 5
@@ -88,8 +84,8 @@ done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check
 print(done.stdout[done.stdout.index("Best values") :].rpartition("\n\n")[0])
 
 # %%
-# It is level on the sphere, where one step size serves all variables, and far behind on the cigar,
-# where one variable needs steps a thousand times longer than the others.
+# It is equally good on the sphere, where one step size suits all variables, and far behind on the
+# cigar, where one variable needs steps a thousand times longer than the others.
 
 rows = list(Store(folder / "out" / "runs").rows())
 problems = ["sphere", "cigar", "rosenbrock"]

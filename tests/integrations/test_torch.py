@@ -167,7 +167,7 @@ def test_batch_normalisation_is_in_evaluation_mode_during_a_call() -> None:
 def test_batch_normalisation_in_training_mode() -> None:
     model = batch_norm()
     flat, before = FlatParameters(model), state_of(model)
-    with pytest.raises(RuntimeError, match="batch normalisation in training mode"):
+    with pytest.raises(RuntimeError, match="batch normalization in training mode"):
         flat.objective(loss, training=True)(candidates(flat))
     values = flat.objective(loss, training=True, mode="loop")(candidates(flat))
     assert unchanged(model, before)

@@ -40,7 +40,7 @@ class State:
     path          p_c         evolution path
     deviations    d           square roots of the diagonal c of the covariance
     step          p_s         state of the cumulative step-size rule
-    updates       g           generations taken in
+    updates       g           generations processed
     ============  ==========  ============================================================
     """
 
@@ -92,7 +92,7 @@ class SepCMASearch(SearchBase[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, rates, kernel = self.state, self.population, self.rates, self._kernel
         # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;
         # m <- m + sigma <y>_w.
@@ -124,8 +124,8 @@ class SepCMASearch(SearchBase[State]):
 class SepCMA(AskTell):
     """sep-CMA-ES, CMA-ES with a diagonal covariance matrix (Ros and Hansen 2008).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `SepCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; `SepCMA.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "sep-cma"

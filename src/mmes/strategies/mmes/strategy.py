@@ -198,8 +198,8 @@ class MMES(AskTell):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `MMES.option_table()`.
+    Parameters and methods are those of `AskTell`; `MMES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "mmes"

@@ -1,4 +1,4 @@
-"""Population size, recombination weights, bounds of sigma: what all the strategies share."""
+"""Population size, recombination weights and bounds of sigma of all strategies."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 
 def bounded_sigma(sigma: float) -> float:
-    """Return sigma where it can be computed with; the stop rules see to it long before."""
+    """Return sigma limited to a valid range; the stop rules end the run long before."""
     return min(max(sigma, SMALLEST_SIGMA), LARGEST_SIGMA)
