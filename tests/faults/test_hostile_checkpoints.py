@@ -395,6 +395,17 @@ def test_row14_every_array_of_numbers_beside_the_search_is_checked(saved, name, 
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
 
 
+@pytest.mark.parametrize("wrong", [1e39, np.inf])
+def test_row14_a_count_that_is_no_count_is_refused(saved, wrong):
+    """Failed before: 1e39 generations became an integer that no array holds, at the next save."""
+    state, arrays = checkpoint.read(saved)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    arrays["search/extremes"][-1] = wrong
+    rewrite(saved, state, arrays)
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
 def test_row14_counts_that_do_not_add_up_are_refused(saved):
     state, arrays = checkpoint.read(saved)
     state["spent"]["evaluations"] += 10
