@@ -155,9 +155,8 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        rounded = isinstance(self.box, Rounded)
         probing = isinstance(self.search, Probes) and self.search.probing
-        watched = self.watches_collapse and not (probing or rounded)
+        watched = self.watches_collapse and not (probing or isinstance(self.box, Rounded))
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -165,7 +164,7 @@ class AskTell(Optimizer):
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
-            integers=rounded,
+            rounded=self.box if isinstance(self.box, Rounded) else None,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -507,7 +506,7 @@ class AskTell(Optimizer):
                 least = rounded.least_sigma(search.population_size, smallest)
                 short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
-            elif _ties_decide(ranked, ranking, failures):
+            if self._rules.may_be_plateau(sigma) and _ties_decide(ranked, ranking, failures):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
         self.evaluations += values.size
