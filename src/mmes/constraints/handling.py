@@ -69,8 +69,8 @@ class Handling:
         self.given, self.tolerance, self.n = given, tolerance, n
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
-        self.settled = False
-        """Whether the search has ended at a feasible point."""
+        self.settled: bool | None = None
+        """Whether the search has ended at a feasible point; None where nobody has looked yet."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
         self._standstill = 0  # generations whose values are the same but for rounding
@@ -116,6 +116,7 @@ class Handling:
         """Adapt the multipliers to the newest generation; return its values by the new ones."""
         if self.lagrangian is None or self._newest is None:
             return None
+        self.settled = None
         self._watch(*self._newest)
         return self.lagrangian.update(*self._newest)
 
@@ -175,7 +176,7 @@ class Handling:
         if self.lagrangian is not None:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
-        self.settled, self._newest = False, None
+        self.settled, self._newest = None, None
         self._standstill, self._level = 0, math.nan
 
     # What is known at the end
@@ -287,7 +288,9 @@ class Handling:
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
         """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
-        self.settled = entries["settled"] is True
+        if entries["settled"] not in (None, False, True):
+            raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
+        self.settled = entries["settled"]
         self._standstill = checked_scalar("standstill", entries["standstill"], 0)
         level = entries["level"]
         self._level = math.nan if level is None else checked_scalar("level", level, 0.0)

@@ -202,6 +202,7 @@ class Run:
             reason = self._handle_noise(reason)
         else:
             reason = self._answered(reason)
+        reason = self._look_at_mean(self._handle_collapse(reason))
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -322,7 +323,9 @@ class Run:
         """With constraints, see whether a search that has converged did so at a feasible point."""
         state, handled = self._state, self._state.constraints
         converged = reason in RESTARTABLE or reason is StopReason.NOISY
-        if handled is not None and converged and self._limits.evaluations_left() >= 1:
+        if handled is None or handled.settled is not None:
+            return reason
+        if converged and self._limits.evaluations_left() >= 1:
             points, table = self._values_at([state.es.mean], 1)
             self._settled = False
             state.take_measured(points, table[0])
@@ -338,9 +341,11 @@ class Run:
         suspected = watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
-        if not (suspected or first) or self._limits.evaluations_left() < ASKED:
+        if not (suspected or first):
             return reason
-        state.question = Verdict.ASKING  # for whoever goes on if that raises
+        state.question = Verdict.ASKING  # for whoever goes on if that raises, or with more budget
+        if self._limits.evaluations_left() < ASKED:
+            return reason
         mean, values = self._question()
         self._settled = False
         state.question = watch.answer(values, state.es.sigma)
