@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
-from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -22,6 +22,8 @@ _ULPS = 64
 _WINDOW = 20
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
+# An inequality that holds holds by no more than this.
+_DEEPEST = -1e100
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,8 @@ class Handling:
                 "the constraints must return the same number of values at every point: "
                 f"{self.lagrangian.equality.size} before, {g.shape[1]} now"
             )
-        return f, g
+        # An inequality that holds by any margin is a number like others.
+        return f, np.where(self.lagrangian.equality, g, np.maximum(g, _DEEPEST))
 
     def _sizes(self, g: Vector) -> Vector:
         assert self.lagrangian is not None
@@ -254,7 +257,9 @@ class Handling:
         prices = np.abs(self.lagrangian.multipliers)
         if kept is not None:
             prices = np.minimum(prices, kept.prices)
-        honest = f + np.add.reduce(prices * size, axis=1)
+        with np.errstate(over="ignore"):
+            paid = np.multiply(prices, size, out=np.zeros_like(size), where=prices > 0)
+            honest = f + np.add.reduce(paid, axis=1)
         best = int(np.lexsort((honest, np.where(feasible, -1.0, violation)))[0])
         if best < good.size:
             x = kernel.copy(points[int(good[best])].reshape(-1))
@@ -309,7 +314,9 @@ class Handling:
             prices = np.array(arrays["best_prices"], np.float64)
             if g.shape != self._tolerances.shape or prices.shape != g.shape:
                 raise ValueError("best_constraints are not those of the constraints")
-            value = float(entries["best"]["value"])
-            violation = checked_scalar("violation", entries["best"]["violation"], 0.0)
+            value = checked_value("value", entries["best"]["value"])
+            violation = checked_value("violation", entries["best"]["violation"])
+            if violation < 0:
+                raise ValueError(f"violation must not be negative, but is {violation}")
             feasible = bool(self._feasible(g))
             self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)
