@@ -26,6 +26,9 @@ _FAILURE_RATE = 0.05
 MOST_FAILURES = 0.3
 # Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
 _NEAR_WIDEST = 0.5
+# Steps of this share of the largest variable are far below its resolution, and still above that of
+# one that is smaller by 1e-8. Nobody looks before sigma has fallen by the second.
+_RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
 # With integers: where sigma is above this share of the first, the search has not converged.
 _STILL_LONG = 1e-3
 
@@ -148,6 +151,17 @@ class StopRules:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:
             yield StopReason.STAGNATED
+
+    def least_sigma(self, search: Search, kernel: Kernel, generation: int) -> float:
+        """Return the mutation strength below which steps say nothing; 0 where it is not near.
+
+        Without a stop rule sigma may fall for ever. The differences of means are then their
+        rounding, and that divided by sigma is what paths and directions are made of: numbers that
+        overflow in the end.
+        """
+        if generation % _EVERY or search.sigma > _NEAR_RESOLUTION * self._sigma0:
+            return 0.0
+        return _RESOLUTION * kernel.largest(search.mean) / search.spread()
 
     def may_be_plateau(self, sigma: float) -> bool:
         """Return whether equal values, with steps of this length, may be those of a plateau.
