@@ -81,7 +81,7 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
     assert ahead.failed_evaluations == after.failed_evaluations > 0
 
 
-@pytest.mark.parametrize("size", [7, 8])
+@pytest.mark.parametrize("size", [15, 16])
 def test_where_the_worst_push_the_mean_away_failures_stand_aside(size: int, monkeypatch: Any) -> None:
     """Failed before: ahead of the values the failed candidates were the worst."""
     options = {"concordance": 0.5, "population_size": size, "step_size": "paired"}
