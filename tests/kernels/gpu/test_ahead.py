@@ -82,7 +82,9 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
 
 
 @pytest.mark.parametrize("size", [15, 16])
-def test_where_the_worst_push_the_mean_away_failures_stand_aside(size: int, monkeypatch: Any) -> None:
+def test_where_the_worst_push_the_mean_away_failures_stand_aside(
+    size: int, monkeypatch: Any
+) -> None:
     """Failed before: ahead of the values the failed candidates were the worst."""
     options = {"concordance": 0.5, "population_size": size, "step_size": "paired"}
     with np.errstate(all="ignore"):
