@@ -1,7 +1,7 @@
 """The published medians at n = 1000: minutes, hence only in `make test-all`.
 
 Bounds of 5 % around the paper's median for a median of ours; the spread between seeds is about 2 %,
-so that three runs are enough, and one of the longest (2.5 standard deviations; the seeds are fixed).
+so that three runs are enough, and one of the longest (2.5 standard deviations; seeds are fixed).
 """
 
 from __future__ import annotations
