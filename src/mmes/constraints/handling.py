@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _WINDOW = 20
 _NEGLIGIBLE = 0.1
 # An inequality that holds holds by no more than this.
 _DEEPEST = -1e100
+# The share of normal numbers above two standard deviations.
+_SURE = 0.02275
 
 
 @dataclass(frozen=True)
@@ -114,13 +117,19 @@ class Handling:
         values = self.lagrangian.values(f, g)
         return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
 
-    def adapt(self) -> Vector | None:
-        """Adapt the multipliers to the newest generation; return its values by the new ones."""
+    def adapt(self, centre: Vector | None = None) -> Vector | None:
+        """Adapt the multipliers to the newest generation; return its values by the new ones.
+
+        `centre` is what was measured at the mean of the generation, a table of one row, if it was.
+        """
         if self.lagrangian is None or self._newest is None:
             return None
         self.settled = None
         self._watch(*self._newest)
-        return self.lagrangian.update(*self._newest)
+        if centre is None:
+            return self.lagrangian.update(*self._newest)
+        f, g = self._split(centre)
+        return self.lagrangian.update(*self._newest, (float(f[0]), g[0]))
 
     def _watch(self, f: Vector, g: Vector) -> None:
         """Count the generations whose values differ by no more than the rounding of f.
@@ -158,20 +167,21 @@ class Handling:
         _, g = self._split(table)
         self.settled = self.lagrangian is not None and bool(self._feasible(g).all())
 
-    def averaged(self, tables: Vector) -> tuple[float, float]:
-        """Return the violation of the averages of a point, and by how much it is significant.
+    def averaged(self, tables: Vector) -> tuple[float, float, float]:
+        """Return the violation of the averages of a point, what of it is significant, their error.
 
-        Two standard errors are granted, besides the tolerance.
+        Two standard errors are granted, besides the tolerance; more for one of many constraints.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
         if self.lagrangian is None or not len(g):
-            return math.inf, math.inf
+            return math.inf, math.inf, 0.0
         mean = np.add.reduce(g, axis=0) / len(g)
         error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
         size = self._sizes(mean)
-        excess = size - self._tolerances - 2.0 * error
-        return max(float(size.max()), 0.0), max(float(excess.max()), 0.0)
+        granted = NormalDist().inv_cdf(1.0 - _SURE / size.size)
+        excess = size - self._tolerances - granted * error
+        return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
 
     def begin_again(self) -> None:
         """Let another start begin, with multipliers of its own."""

@@ -116,8 +116,18 @@ class Lagrangian:
         return np.add.reduce(terms, axis=-1)
 
     @_EXTREME
-    def update(self, f: Vector, g: Vector) -> Vector | None:
+    def update(
+        self, f: Vector, g: Vector, centre: tuple[float, Vector] | None = None
+    ) -> Vector | None:
         """Adapt the coefficients to a generation that was ranked by `values`.
+
+        Parameters
+        ----------
+        f, g : ndarray
+            What was measured.
+        centre : tuple of float and ndarray, optional
+            f and g at the mean that it was drawn from, to be taken instead of those of the parents:
+            under noise, parents are those whose constraints were measured too small.
 
         Returns
         -------
@@ -131,6 +141,8 @@ class Lagrangian:
             return None
         typical = _sum(weights, before[best])
         value, mean = _sum(weights, f[best]), _sum(weights, g[best])
+        if centre is not None and math.isfinite(centre[0]) and np.isfinite(centre[1]).all():
+            value, mean = centre
         self._begin(f, g)
         if not math.isnan(self.value):
             self._adapt(value, mean, effective_size(weights))

@@ -211,7 +211,7 @@ class Run:
             self._state.go_on()
             reason = self._handle_collapse(self._handle_noise(self._generation()))
             reason = self._look_at_mean(reason)
-            if reason is None:
+            if reason is None and not self._measures_centre:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
 
@@ -239,7 +239,8 @@ class Run:
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
-        rows, self._rows = self._begin(), None
+        centre = self._values_at([es.mean], 1)[1][0] if self._measures_centre else None
+        rows, self._rows = self._begin(int(centre is not None)), None
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
@@ -251,16 +252,20 @@ class Run:
             values = handled.take(points, values, es.kernel)
         del points  # so that its memory can be used again
         es.tell(values, None if complete else np.arange(values.size))
+        beside = Spent()
+        if centre is not None:
+            beside = Spent(1, failed=int(np.isnan(centre).any()))
         state.partial = Spent()
         if not complete:
-            state.partial = Spent(values.size, failed=int(np.isnan(values).sum()))
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
         else:
+            state.spent += beside
             state.question = Verdict.CLEAR
             if es.grows:
                 # What the multipliers do is no progress here.
                 seen = values if handled is None else values + handled.offset
                 state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
-            changed = None if handled is None else handled.adapt()
+            changed = None if handled is None else handled.adapt(centre)
             if changed is not None and isinstance(es, AskTell):
                 es.revalue(changed)
             state.record()
@@ -282,13 +287,22 @@ class Run:
                     return StopReason.CALLBACK
         return self._limit_reached()
 
-    def _begin(self) -> int:
-        """Let the evaluator begin a generation, unless it has; return its number of rows."""
+    def _begin(self, measured: int = 0) -> int:
+        """Let the evaluator begin a generation, unless it has; return its number of rows.
+
+        `measured` evaluations of it are made already.
+        """
         if self._rows is None:
             es = self._state.es
-            self._rows = int(min(es.rows, self._limits.evaluations_left()))
+            self._rows = int(min(es.rows, self._limits.evaluations_left() - measured))
             self._evaluation.begin(es.generation, self._rows)
         return self._rows
+
+    @property
+    def _measures_centre(self) -> bool:
+        """Whether the mean is measured too: under noise the multipliers need what is true of it."""
+        noisy = self._state.noise.noisy or self._options["noise"] == "yes"
+        return self._state.constraints is not None and noisy and self._limits.evaluations_left() > 1
 
     def _follow(self) -> None:
         with self._evaluation.guard:
@@ -529,7 +543,7 @@ class Run:
             others = [*self._state.es.reasons(target), *self._limits.spent()]
             if constrained and self._state.violates(reason):
                 others, reason = [reason, *others], StopReason.INFEASIBLE
-        reasons = (reason, *(other for other in others if other is not reason))
+        reasons = tuple(dict.fromkeys((reason, *others)))
         return self._state.result(self._settings, self._now(), reasons)
 
     def _now(self) -> Spent:
