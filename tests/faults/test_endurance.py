@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import mmes
-from mmes.errors import CheckpointWarning
+from mmes.errors import CheckpointWarning, LostWorkerWarning
 from mmes.testing import hostile
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -40,7 +40,8 @@ def test_row07_a_worker_is_killed_every_second_of_fifty_thousand_evaluations(sam
     killer.start()
     began = time.monotonic()
     try:
-        result = mmes.minimize(hostile.sphere, *START, workers=4, retries=100, **options)
+        with pytest.warns(LostWorkerWarning, match="killed by SIGKILL"):
+            result = mmes.minimize(hostile.sphere, *START, workers=4, retries=100, **options)
     finally:
         over.set()
         killer.join()
