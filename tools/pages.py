@@ -46,6 +46,8 @@ ADVICE = {
     StopReason.REQUESTED: "`run.request_stop()` was called.",
     StopReason.INTERRUPTED: "Ctrl-C or SIGTERM: `mmes.resume` goes on where a checkpoint was kept.",
     StopReason.INFEASIBLE: "Look at the violations; start at a feasible point, or add `restarts=`.",
+    StopReason.VALIDATION: "You gave `patience`. `r.x` is the best mean; more data or a smaller "
+    "network may do better.",
 }
 MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
 

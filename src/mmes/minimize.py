@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
 from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.batches import with_batches
 from mmes.evaluate.protocol import SharesResult
 from mmes.run.loop import Run
 from mmes.run.options import RUN_OPTIONS
@@ -38,6 +39,8 @@ def minimize(
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    batches: Any = None,
+    validation: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> Result:
     """Minimise a function of many variables without gradients.
@@ -102,13 +105,23 @@ def minimize(
         File to which the state is written every `checkpoint_seconds`, at the end, and when an
         error, Ctrl-C or SIGTERM ends the run. `mmes.resume` continues from it. A new run never
         overwrites an existing file.
+    batches : callable or iterable, optional
+        Batches of data: the objective is called as ``fun(x, batch)``, with the same batch for all
+        candidates of a generation and the next one in the next generation. An iterable, such as a
+        DataLoader, is read again at its end; or a function of the generation's number, with which a
+        resumed run sees the same batches. The step size is then learnt by probes, and `Result.x` is
+        the mean of the search.
+    validation : callable, optional
+        A loss on held-out data, called with the mean every `validation_every` generations.
+        `Result.x` is then the mean with the best validation loss, `target` refers to that loss, and
+        the run stops after `patience` validations without improvement.
     **options
         Limits: `target`, `max_evaluations`, `max_generations`, `time_limit`, `restarts`,
-        `reevaluations`. Constraints: `constraint_tolerance`, `returns_constraints`. Evaluation:
-        `vectorized`, `evaluation_timeout`, `retries`, `on_lost`,
-        `chunk_size`. Checkpoints: `checkpoint_seconds`, `checkpoint_generations`,
-        `checkpoint_strict`, `resume`. And all options of the strategy, among them `seed`.
-        ``mmes.options()`` describes each of them.
+        `reevaluations`. Validation: `validation_every`, `patience`. Constraints:
+        `constraint_tolerance`, `returns_constraints`. Evaluation: `vectorized`,
+        `evaluation_timeout`, `retries`, `on_lost`, `chunk_size`. Checkpoints: `checkpoint_seconds`,
+        `checkpoint_generations`, `checkpoint_strict`, `resume`. And all options of the
+        strategy, among them `seed`. ``mmes.options()`` describes each of them.
 
     Returns
     -------
@@ -136,7 +149,7 @@ def minimize(
     """
     return _shared(
         workers,
-        with_arguments(fun, args),
+        with_batches(with_arguments(fun, args), batches),
         lambda: Run(
             fun,
             x0,
@@ -153,6 +166,8 @@ def minimize(
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,
+            batches=batches,
+            validation=validation,
             **options,
         ),
     )
@@ -187,6 +202,8 @@ def resume(
     catch: tuple[type[BaseException], ...] = (),
     workers: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    batches: Any = None,
+    validation: Callable[[Any], Any] | None = None,
     **limits: Any,
 ) -> Result:
     """Continue a run from its checkpoint, to the bit as if it had never been interrupted.
@@ -205,6 +222,9 @@ def resume(
         Those of the run, which are code too; needed where it had any.
     checkpoint : str or path, optional
         Where to write further checkpoints; by default to `path`.
+    batches, validation
+        Those of the run, needed where it had any. An iterable is read up to the batch that is next;
+        of an iterator the next batch is taken, with a warning.
     **limits
         New values of limits and evaluation options of `minimize`, for example a larger
         `max_evaluations`; the others stay unchanged. A `time_limit` starts again. `kernel` and
@@ -222,7 +242,7 @@ def resume(
     """
     return _shared(
         workers,
-        with_arguments(fun, args),
+        with_batches(with_arguments(fun, args), batches),
         lambda: resumed_run(
             path,
             fun,
@@ -234,6 +254,8 @@ def resume(
             catch=catch,
             workers=workers,
             checkpoint=checkpoint,
+            batches=batches,
+            validation=validation,
             **limits,
         ),
     )

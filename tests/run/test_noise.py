@@ -9,7 +9,7 @@ import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
-from mmes.run.noise import NoiseWatch, Verdict
+from mmes.run.noise import Answers, NoiseWatch, Verdict
 
 
 class Noisy:
@@ -134,14 +134,14 @@ def test_a_watch_asks_for_a_fall_of_sigma_without_a_fall_of_the_values() -> None
 def test_the_answer_depends_on_the_size_of_the_noise() -> None:
     watch = NoiseWatch()
     watch.observe(np.linspace(0, 1, 20), 1.0, 1.0)
-    assert watch.answer(np.array([3.0, 3.0, 3.0]), 1.0) is Verdict.CLEAR
+    assert watch.answer(Answers(np.array([3.0, 3.0, 3.0])), 1.0) is Verdict.CLEAR
     assert not watch.noisy
     assert not watch.suspects(0.5, StopReason.CONVERGED_F)  # deterministic for a long while
     assert watch.suspects(1e-5, StopReason.CONVERGED_F)
     small = np.array([3.0, 3.001, 3.0])  # too small to matter
-    assert watch.answer(small, 1e-5) is Verdict.CLEAR
+    assert watch.answer(Answers(small), 1e-5) is Verdict.CLEAR
     assert watch.noisy
-    assert watch.answer(np.array([3.0, 3.4, 3.0]), 1e-5) is Verdict.HIDDEN
+    assert watch.answer(Answers(np.array([3.0, 3.4, 3.0])), 1e-5) is Verdict.HIDDEN
     assert NoiseWatch.restored(watch.entries(), watch.arrays()) == watch
 
 

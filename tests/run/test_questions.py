@@ -7,7 +7,7 @@ import pytest
 
 import mmes
 from mmes import checkpoint
-from mmes.run.noise import NoiseWatch, Verdict
+from mmes.run.noise import Answers, NoiseWatch, Verdict
 from mmes.testing import hostile
 
 N = 12
@@ -69,12 +69,12 @@ def test_row38_an_end_by_noise_stays_one_when_it_is_resumed(tmp_path, monkeypatc
 def test_row38_a_single_value_beside_failures_is_no_answer() -> None:
     """Failed before: NaN, NaN, 1.3 counted as three equal values."""
     watch = NoiseWatch()
-    assert watch.answer(np.array([np.nan, np.nan, 1.3]), 0.5) is Verdict.UNANSWERED
+    assert watch.answer(Answers(np.array([np.nan, np.nan, 1.3])), 0.5) is Verdict.UNANSWERED
     assert watch.asked_at == np.inf
     assert (watch.evaluations, watch.failed) == (3, 2)
-    assert watch.answer(np.array([np.nan, 1.3, 1.3]), 0.5) is Verdict.CLEAR
+    assert watch.answer(Answers(np.array([np.nan, 1.3, 1.3])), 0.5) is Verdict.CLEAR
     assert watch.asked_at == 0.5
-    assert watch.answer(np.array([np.nan, 1.3, 2.3]), 0.5) is Verdict.HIDDEN
+    assert watch.answer(Answers(np.array([np.nan, 1.3, 2.3])), 0.5) is Verdict.HIDDEN
 
 
 def test_row38_where_the_centre_always_fails_nothing_has_converged(tmp_path) -> None:

@@ -40,6 +40,7 @@ class StopReason(Enum):
         "or memory, or average several evaluations in the objective.",
     )
     INFEASIBLE = 16, "The search ended where constraints are violated."
+    VALIDATION = 17, "The validation loss no longer improves (patience)."
 
     def __init__(self, status: int, sentence: str):
         self.status = status

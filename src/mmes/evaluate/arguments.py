@@ -24,9 +24,9 @@ class WithArguments:
     fun: Callable[..., Any]
     args: tuple[Any, ...]
 
-    def __call__(self, x: Any) -> Any:
-        """Return the objective's value, or values."""
-        return self.fun(x, *self.args)
+    def __call__(self, x: Any, *batch: Any) -> Any:
+        """Return the objective's value, or values; a batch comes before the further arguments."""
+        return self.fun(x, *batch, *self.args)
 
 
 def with_arguments(fun: Any, args: Any) -> Any:

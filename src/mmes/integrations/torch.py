@@ -58,15 +58,17 @@ def minimize_module(
         unchanged. Where candidates are evaluated in place, it holds the mean of the search whenever
         a callback is called.
     loss : callable
-        Takes the module and returns a tensor with one number.
+        Takes the module, and with `batches` the batch; returns a tensor with one number.
     sigma0 : float
         Start mutation strength: by how much a typical parameter may be wrong. A tenth of the
         parameters' size is a good first try.
     chunk, device, dtype, mode, randomness, training
         As in `ModuleObjective`.
     **options
-        As in `mmes.minimize`. ``scale="parameters"`` takes the standard deviation of each tensor as
-        the typical size of its entries (`FlatParameters.deviations`); `sigma0` multiplies it.
+        As in `mmes.minimize`. ``batches=loader`` gives each generation the next batch of a
+        DataLoader: ``loss(module, batch)``. ``validation`` takes the module with the mean in it.
+        ``scale="parameters"`` takes the standard deviation of each tensor as the typical size of
+        its entries (`FlatParameters.deviations`); `sigma0` multiplies it.
 
     Returns
     -------
@@ -101,6 +103,14 @@ def minimize_module(
         if objective.mode == "in_place":
             flat.write(progress.mean)
 
+    if callable(options.get("validation")):
+        judge = flat.objective(options["validation"], device=device, dtype=dtype, training=training)
+
+        def validation(x: Any) -> float:
+            judge.mode = "in_place" if objective.mode == "in_place" else "loop"
+            return judge.value_of(x)
+
+        options["validation"] = validation
     given = options.pop("callback", None)
     others = [] if given is None else given if isinstance(given, Sequence) else [given]
     try:

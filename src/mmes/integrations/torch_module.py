@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise missing("torch", "torch") from error
 
-Loss = Callable[[Any], Any]
+Loss = Callable[..., Any]
 Mode = Literal["auto", "vmap", "loop", "in_place"]
 Randomness = Literal["error", "different", "same"]
 
@@ -162,7 +162,8 @@ class ModuleObjective:
     flat : FlatParameters
         The module.
     loss : callable
-        Takes the module, to be called and used as ever, and returns a tensor with one number.
+        Takes the module, to be called and used as ever, and a batch where the objective is given
+        one; returns a tensor with one number.
     chunk : int, optional
         Candidates evaluated at once; by default as many as a quarter of the free memory holds, and
         half as many whenever a GPU's memory is too small for the forward pass.
@@ -231,9 +232,10 @@ class ModuleObjective:
         self._wide = torch.float64 if torch.float64 in dtypes else torch.float32
         self._buffer = torch.empty((0, flat.n), dtype=self._wide)
 
-    def __call__(self, points: Any) -> NDArray[np.float64]:
-        """Return the loss of each row."""
+    def __call__(self, points: Any, *batch: Any) -> NDArray[np.float64]:
+        """Return the loss of each row, on a batch where the loss takes one."""
         self._small_steps.look(points)
+        self._call.arguments = batch
         parts, done = [], 0
         with _as_it_was(self.flat.module, self._training), torch.no_grad():
             if self._rows() == 0:
@@ -250,6 +252,17 @@ class ModuleObjective:
                     continue
                 done += len(rows)
         return np.concatenate(parts)
+
+    def value_of(self, x: Any) -> float:
+        """Return the loss of one point; random numbers may be drawn for it."""
+        self._call.arguments = ()
+        with _as_it_was(self.flat.module, self._training), torch.no_grad():
+            if self.mode == "in_place":
+                self.flat.write(x)
+                return float(torch.as_tensor(self._call()))
+            one = self.flat.unflatten(x, self._device, self._dtype)
+            inner = {"module." + name: tensor for name, tensor in one.items()}
+            return float(torch.as_tensor(functional_call(self._call, inner | self._fixed(), ())))
 
     def _rows(self) -> int:
         """Return how many candidates are evaluated at once; 0: one, in place."""
@@ -371,9 +384,10 @@ class _LossOf(torch.nn.Module):
         super().__init__()
         self.module = module
         self._loss = (loss,)  # in a tuple, or a loss that is a module became part of this one
+        self.arguments: tuple[Any, ...] = ()
 
     def forward(self) -> Any:
-        return self._loss[0](self.module)
+        return self._loss[0](self.module, *self.arguments)
 
 
 @contextlib.contextmanager

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError
+from mmes.evaluate.batches import take_number
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.factory import made
 from mmes.evaluate.protocol import Evaluator
@@ -246,6 +247,7 @@ class Replica:
         """Return values as bytes, seconds, repeated evaluations and what failed, if any did."""
         self._on_prepare()
         assert self._task is not None
+        take_number(self._task.objective, generation)
         parts = [part for part in parts if len(part)]
         if self._evaluator is None and not (self._task.vectorized and len(parts) > 1):
             return self._evaluate_here(self._task, parts)

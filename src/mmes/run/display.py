@@ -65,6 +65,8 @@ class Display:
             f"sigma {progress.sigma:.3g}",
             f"{rate:,.0f}/s",
         ]
+        if progress.validation is not None:
+            parts.insert(2, f"validation {progress.validation:.6g}")
         left = []
         if budget is not None and rate > 0:
             left.append((budget - progress.evaluations) / rate)

@@ -26,18 +26,20 @@ class History:
     ----------
     limit : int
         Lines kept at most.
+    further : tuple of str
+        Columns besides `COLUMNS`.
     """
 
-    def __init__(self, limit: int = 2000):
-        self._limit = limit
+    def __init__(self, limit: int = 2000, further: tuple[str, ...] = ()):
+        self._limit, self._names = limit, COLUMNS + further
         self._stride = 1
         self._seen = 0
         self._lines: list[tuple[float, ...]] = []
         self._last: tuple[float, ...] | None = None
 
-    def record(self, evaluations: int, best: float, sigma: float, start: int) -> None:
-        """Take note of one generation."""
-        line = (float(evaluations), best, sigma, float(start))
+    def record(self, *line: float) -> None:
+        """Take note of one generation: a number for each column."""
+        line = tuple(map(float, line))
         if self._seen % self._stride == 0:
             self._lines.append(line)
             if len(self._lines) >= self._limit:
@@ -46,17 +48,25 @@ class History:
         self._last = line
         self._seen += 1
 
+    def amend(self, value: float) -> None:
+        """Set the last column of the last line, if there is one."""
+        if self._last is not None:
+            kept = bool(self._lines) and self._lines[-1] is self._last
+            self._last = (*self._last[:-1], value)
+            if kept:
+                self._lines[-1] = self._last
+
     @property
     def last_best(self) -> float:
         """The best value of the last line; NaN where there is none."""
         return math.nan if self._last is None else self._last[1]
 
     def table(self) -> NDArray[np.float64]:
-        """Return the lines kept, one per row, with the columns `COLUMNS`."""
+        """Return the lines kept, one per row, with the columns `COLUMNS` and further ones."""
         lines = list(self._lines)
         if self._last is not None and (not lines or lines[-1] != self._last):
             lines.append(self._last)
-        return np.array(lines, dtype=np.float64).reshape(-1, len(COLUMNS))
+        return np.array(lines, dtype=np.float64).reshape(-1, len(self._names))
 
     def columns(self, last: tuple[float, ...] | None = None) -> dict[str, NDArray[Any]]:
         """Return evaluations, best value so far, sigma and number of the start, an array each.
@@ -64,7 +74,7 @@ class History:
         `last` is a line to add, of a generation that was not completed.
         """
         table = self.table() if last is None else np.vstack([self.table(), last])
-        found = dict(zip(COLUMNS, table.T, strict=True))
+        found = dict(zip(self._names, table.T, strict=True))
         return found | {name: found[name].astype(np.int64) for name in WHOLE}
 
     def scalars(self) -> dict[str, Any]:
@@ -72,8 +82,12 @@ class History:
         return {"limit": self._limit, "stride": self._stride, "seen": self._seen}
 
     @classmethod
-    def restored(cls, scalars: dict[str, Any], table: NDArray[np.float64]) -> History:
+    def restored(
+        cls, scalars: dict[str, Any], table: NDArray[np.float64], further: tuple[str, ...] = ()
+    ) -> History:
         """Return the history that `scalars` and `table` were taken from."""
+        if table.shape[1:] != (len(COLUMNS + further),):
+            raise ValueError(f"the history has the shape {table.shape}")
         for name in ("limit", "stride", "seen"):
             if type(scalars[name]) is not int or scalars[name] < (name != "seen"):
                 raise ValueError(f"{name} of the history must be an integer, not {scalars[name]!r}")
@@ -82,7 +96,7 @@ class History:
             raise ValueError("the history must hold counts and values")
         if not ((sigma > 0) & np.isfinite(sigma)).all():
             raise ValueError("the history must hold mutation strengths > 0")
-        made = cls(scalars["limit"])
+        made = cls(scalars["limit"], further)
         made._stride, made._seen = scalars["stride"], scalars["seen"]
         made._lines = [tuple(map(float, line)) for line in table]
         if made._lines:

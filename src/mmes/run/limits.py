@@ -67,7 +67,8 @@ class Limits:
         budget = self._given["max_evaluations"]
         if budget is None:
             return math.inf
-        return budget - 2 * self._wanted_again - self._state.evaluations
+        kept = 2 * self._wanted_again + (self._state.ends_on_batch and budget > 1)
+        return budget - kept - self._state.evaluations
 
     def evaluations_again(self) -> int:
         """Return how often the best point and the mean are evaluated now, at the end."""
@@ -88,9 +89,9 @@ class Limits:
     # All of them
 
     def target_reached(self) -> bool:
-        """Return whether the best value is at or below the target; -inf reaches none."""
+        """Return whether the best value, or validation, is at or below the target; not -inf."""
         target = self._given["target"]
-        return target is not None and -math.inf < self._state.best_value <= target
+        return target is not None and -math.inf < self._state.judged_value <= target
 
     def reached(self) -> StopReason | None:
         """Return why the run should end, if it should; the target before all others."""

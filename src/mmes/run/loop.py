@@ -18,35 +18,36 @@ from mmes.constraints import Constraints, check_usable
 from mmes.errors import (
     CheckpointError,
     EvaluationError,
-    FailedEvaluationWarning,
     RestartWarning,
     note,
     warn_user,
 )
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.batches import with_batches
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
+from mmes.run.batches import WHY, Batches, check_target, options_for_batches
 from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
+from mmes.run.growth import Growth
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Verdict, comparable
+from mmes.run.noise import Reevaluation, Verdict
 from mmes.run.progress import Observers, Progress
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
 from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
-from mmes.run.state import RunState, Spent
+from mmes.run.state import Code, RunState, Spent
+from mmes.run.validation import Validation
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
-# Growing is worth it where at least so many generations are left.
-_WORTH = 50
 
 
 class Run:
@@ -78,17 +79,26 @@ class Run:
         catch: tuple[type[BaseException], ...] = (),
         workers: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        batches: Any = None,
+        validation: Any = None,
         state: dict[str, Any] | None = None,
         **options: Any,
     ):
         elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
         where["integers"] = integers
+        objective = with_batches(with_arguments(fun, args), batches)
+        self._batches = Batches.checked(batches, objective, workers)
+        if self._batches is not None:
+            elsewhere = elsewhere or WHY
+            code = {"manifold": manifold, "constraints": constraints}
+            options = options_for_batches(strategy, code, options)
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(watchers(callback, progress))
         check_workers(workers, is_evaluator(workers), settings.options.get("device"))
         held = Constraints.checked(constraints, settings.limits["returns_constraints"])
-        objective = with_arguments(fun, args)
+        judge = Validation.checked(validation, settings.limits, held)
+        check_target(settings.limits["target"], self._batches, judge)
         if held is not None:
             check_usable(held, settings, workers)
             if callable(objective):
@@ -104,20 +114,21 @@ class Run:
         if state is not None:
             settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
+        code = Code(held, self._batches is not None, judge)
         self._state = (
-            RunState.begun(settings, held)
+            RunState.begun(settings, code)
             if state is None
-            else RunState.restored(settings, state, held)
+            else RunState.restored(settings, state, code)
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
         vectorized, constraints = settings.evaluation["vectorized"], self._state.constraints
         self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized, constraints)
+        self._growth = Growth(
+            self._options, self._state, self._limits, self._values_at, self._follow
+        )
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
-        # A signal handler of the user's own may raise anywhere; a state that is half changed must
-        # not be saved.
-        self._settled = True
 
     @property
     def seed(self) -> int:
@@ -176,6 +187,7 @@ class Run:
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
                     self._evaluate_again()
+                    reason = self._validate_end(reason)
                     result = self._result(reason)
                     self._observe_end(result)
                     return result
@@ -196,20 +208,18 @@ class Run:
 
     def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
-        reason = self._limit_reached() if self.evaluations else None
+        self._validate()
+        begun = self.evaluations or self._state.validation is not None
+        reason = self._limit_reached() if begun else None
         # Or an error came while it asked about noise, or nothing could be done about that then.
-        if self._state.question is Verdict.ASKING:
-            reason = self._handle_noise(reason)
-        else:
-            reason = self._answered(reason)
-        reason = self._look_at_mean(self._handle_collapse(reason))
+        reason = self._look_at_mean(self._growth.resumed(reason))
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
             if reason is not None:
                 return reason
             self._state.go_on()
-            reason = self._handle_collapse(self._handle_noise(self._generation()))
+            reason = self._growth.after(self._generation())
             reason = self._look_at_mean(reason)
             if reason is None and not self._measures_centre:
                 self._begin()  # so that work elsewhere goes on while the state is written
@@ -226,53 +236,37 @@ class Run:
                 if error.x is not None:  # the objective raised, not a worker
                     error.add_note("mmes: this was the start point x0, which is evaluated first")
                 raise
-            self._settled = False
-            if state.constraints is None:
-                state.take_start(x, value.item())
-            else:
-                state.take_measured(x[None], value[0])
-            self._settled = True
-            self._warn_of_failures(value[..., 0])
+            with state.changing():
+                if state.constraints is None:
+                    state.take_start(x, value.item())
+                else:
+                    state.take_measured(x[None], value[0])
+            state.warn_of_failures(value[..., 0])
 
     # One generation
 
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
-        centre = self._values_at([es.mean], 1)[1][0] if self._measures_centre else None
+        centre = None
+        if self._measures_centre:
+            self._see_batch(es.generation)
+            centre = self._values_at([es.mean], 1)[1][0]
         rows, self._rows = self._begin(int(centre is not None)), None
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
         values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
         complete = len(values) == es.rows
-        self._settled = False
-        handled = state.constraints
-        if handled is not None:
-            values = handled.take(points, values, es.kernel)
-        del points  # so that its memory can be used again
-        es.tell(values, None if complete else np.arange(values.size))
-        beside = Spent()
-        if centre is not None:
-            beside = Spent(1, failed=int(np.isnan(centre).any()))
-        state.partial = Spent()
-        if not complete:
-            state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
-        else:
-            state.spent += beside
-            state.question = Verdict.CLEAR
-            if es.grows:
-                # What the multipliers do is no progress here.
-                seen = values if handled is None else values + handled.offset
-                state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
-            changed = None if handled is None else handled.adapt(centre)
-            if changed is not None and isinstance(es, AskTell):
-                es.revalue(changed)
-            state.record()
-        self._settled = True
+        with state.changing():
+            if state.constraints is not None:
+                values = state.constraints.take(points, values, es.kernel)
+            del points  # so that its memory can be used again
+            self._tell(values, sigma, centre)
         if complete:
             self._evaluation.told(values)
-        self._warn_of_failures(values)
+            self._validate()
+        state.warn_of_failures(values)
         if self._limits.target_reached():
             return StopReason.TARGET_REACHED
         if not complete:
@@ -287,6 +281,35 @@ class Run:
                     return StopReason.CALLBACK
         return self._limit_reached()
 
+    def _tell(
+        self, values: NDArray[np.float64], sigma: float, centre: NDArray[np.float64] | None
+    ) -> None:
+        """Tell the values of a generation that was drawn with `sigma`, and take note of it.
+
+        `centre` is what was measured at its mean, if it was.
+        """
+        state, es = self._state, self._state.es
+        handled, complete = state.constraints, len(values) == es.rows
+        es.tell(values, None if complete else np.arange(values.size))
+        beside = Spent()
+        if centre is not None:
+            beside = Spent(1, failed=int(np.isnan(centre).any()))
+        state.partial = Spent()
+        if not complete:
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
+            return
+        state.spent += beside
+        state.question = Verdict.CLEAR
+        if es.grows:
+            # What the multipliers do is no progress here.
+            seen = values if handled is None else values + handled.offset
+            state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
+        changed = None if handled is None else handled.adapt(centre)
+        if changed is not None and isinstance(es, AskTell):
+            es.revalue(changed)
+        state.see_level(values)
+        state.record()
+
     def _begin(self, measured: int = 0) -> int:
         """Let the evaluator begin a generation, unless it has; return its number of rows.
 
@@ -295,6 +318,7 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._limits.evaluations_left() - measured))
+            self._see_batch(es.generation)
             self._evaluation.begin(es.generation, self._rows)
         return self._rows
 
@@ -303,6 +327,16 @@ class Run:
         """Whether the mean is measured too: under noise the multipliers need what is true of it."""
         noisy = self._state.noise.noisy or self._options["noise"] == "yes"
         return self._state.constraints is not None and noisy and self._limits.evaluations_left() > 1
+
+    def _see_batch(self, generation: int) -> None:
+        if self._batches is not None:
+            with self._interrupts.interruptible():  # data may be loaded, which takes time
+                self._batches.see(generation)
+
+    def _validate(self) -> None:
+        if self._state.validation is not None:
+            with self._interrupts.interruptible():
+                self._state.validate()
 
     def _follow(self) -> None:
         with self._evaluation.guard:
@@ -318,18 +352,16 @@ class Run:
         state, allowed = self._state, self._options["restarts"]
         if allowed != "unlimited" and state.start >= allowed:
             return False
-        self._settled = False
         try:
-            state.begin_start(self._settings)
+            with state.changing(MemoryError):
+                state.begin_start(self._settings)
         except MemoryError as error:
-            self._settled = True
             warn_user(
                 f"restart {state.start + 1} does not fit into memory ({error}); the run ends with "
                 "what was found",
                 RestartWarning,
             )
             return False
-        self._settled = True
         self._follow()
         return True
 
@@ -341,99 +373,10 @@ class Run:
             return reason
         if converged and self._limits.evaluations_left() >= 1:
             points, table = self._values_at([state.es.mean], 1)
-            self._settled = False
-            state.take_measured(points, table[0])
-            handled.end_at(table[0])
-            self._settled = True
+            with state.changing():
+                state.take_measured(points, table[0])
+                handled.end_at(table[0])
         return reason
-
-    def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
-        """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
-        state, watch, asked = self._state, self._state.noise, self._options["noise"]
-        if asked == "no" or not state.es.grows or state.partial.evaluations:
-            return reason
-        suspected = watch.suspects(state.es.sigma, reason)
-        # Who says that it is noisy is believed, and asked once whether.
-        first = asked == "yes" and not watch.noisy and watch.evaluations == 0
-        if not (suspected or first):
-            return reason
-        state.question = Verdict.ASKING  # for whoever goes on if that raises, or with more budget
-        if self._limits.evaluations_left() < ASKED:
-            return reason
-        mean, values = self._question()
-        self._settled = False
-        state.question = watch.answer(values, state.es.sigma)
-        seen = values[~np.isnan(values)]
-        if state.constraints is None and not watch.noisy and seen.size:
-            state.offer(mean, seen.item(0))
-        if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
-            state.question = Verdict.CLEAR
-        self._settled = True
-        self._warn_of_failures(values)
-        if self._limits.target_reached():
-            return StopReason.TARGET_REACHED
-        # The question may have spent the budget.
-        return self._answered(reason) or self._limits.reached()
-
-    def _question(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the centre of the search and a few values of it; more where these failed."""
-        left, asked = self._limits.evaluations_left(), np.empty(0)
-        rounds = range(int(min(ROUNDS, left // ASKED)))
-        mean, handled = self._state.es.mean, self._state.constraints
-        for _ in rounds:
-            (mean,), found = self._values_at([mean], ASKED)
-            values = found[:, 0] if handled is None else handled.values(found[:, 0])
-            asked = np.concatenate((asked, values))
-            if comparable(asked):
-                break
-        return mean, asked
-
-    def _answered(self, reason: StopReason | None) -> StopReason | None:
-        """Do what the answer asks for: grow where noise rules; return why to end, if at all."""
-        state = self._state
-        if self._options["noise"] == "no":  # who resumes may know better
-            return reason
-        if state.question is Verdict.UNANSWERED:
-            # Nobody knows whether it is noisy, so that nobody knows whether it converged.
-            return StopReason.STAGNATED if reason in SUSPICIOUS else reason
-        if state.question is not Verdict.HIDDEN:
-            return reason
-        if 2 * state.es.population_size > self._limits.evaluations_left() / 4:
-            # It goes on as it is while it can: what would end it otherwise is the noise.
-            return None if reason is None else StopReason.NOISY
-        try:
-            self._settled = False
-            state.answer_noise()
-            state.question = Verdict.CLEAR
-            self._settled = True
-        except MemoryError:
-            self._settled = True
-            return StopReason.NOISY
-        self._follow()
-        return None
-
-    def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
-        """Grow where sigma collapses, as at a kink, instead of coming to an end there."""
-        state = self._state
-        ends_it = reason is not None and reason not in RESTARTABLE
-        if ends_it or self._options["noise"] == "no" or state.partial.evaluations:
-            return reason
-        answer = state.es.answer_to_collapse()
-        if answer is None:
-            return reason
-        size = state.es.population_size * 2 ** answer[0]
-        enough = _WORTH * size <= self._limits.evaluations_left()
-        if size > state.largest_population_size or not enough:
-            return reason
-        try:
-            self._settled = False
-            state.answer_collapse(*answer)
-        except MemoryError:
-            return reason
-        finally:
-            self._settled = True
-        self._follow()
-        return None
 
     def _limit_reached(self) -> StopReason | None:
         limit = self._limits.reached()
@@ -444,6 +387,9 @@ class Run:
             return StopReason.INFEASIBLE
         if limit is None and handled is not None and handled.converged:
             return StopReason.CONVERGED_F
+        judge = self._state.validation
+        if limit is None and judge is not None and judge.exhausted:
+            return StopReason.VALIDATION
         return limit or self._state.es.stop()
 
     # What is seen from outside
@@ -464,6 +410,7 @@ class Run:
             _mean=lambda: state.es.mean,
             _request_stop=self.request_stop,
             evaluator=self._evaluator.words,
+            validation=None if state.validation is None else state.validation.last,
         )
 
     def _observe_end(self, result: Result) -> None:
@@ -472,15 +419,6 @@ class Run:
             with self._interrupts.interruptible():
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
-    def _warn_of_failures(self, values: NDArray[np.float64]) -> None:
-        if not self._state.warned and np.isnan(values).any():
-            self._state.warned = True
-            warn_user(
-                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
-                "candidates rank last. This is said once per run; Result.failed counts them",
-                FailedEvaluationWarning,
-            )
-
     # The end
 
     def _evaluate_again(self) -> None:
@@ -488,6 +426,9 @@ class Run:
         state, given = self._state, self._options["reevaluations"]
         if state.again is not None and given in (None, state.again.x.size):
             return  # a run that had ended was resumed
+        if state.ends_on_batch:
+            self._evaluate_mean()
+            return
         state.go_on()
         count = self._limits.evaluations_again()
         if count:
@@ -495,15 +436,39 @@ class Run:
             state.end_with(state.averaged(values))
             self._saver.save(self.generations, self._state_to_save)
 
+    def _evaluate_mean(self) -> None:
+        """On batches, evaluate the mean on the last one, within the budget."""
+        state, budget = self._state, self._options["max_evaluations"]
+        if self._batches is None or (budget is not None and self.evaluations >= budget):
+            return
+        if self._batches.seen < 0 and self.generations:  # a process before this one saw it
+            self._see_batch(self.generations - 1)
+        if self._batches.seen >= 0:
+            _, values = self._values_at([state.es.mean], 1)
+            state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            self._saver.save(self.generations, self._state_to_save)
+
+    def _validate_end(self, reason: StopReason) -> StopReason:
+        """Take the validation loss of the last mean; it may reach the target."""
+        judge = self._state.validation
+        if judge is None or judge.at_end is not None:
+            return reason
+        with self._interrupts.interruptible():
+            self._state.validate_end()
+        if judge.at_end is not None:
+            self._saver.save(self.generations, self._state_to_save)
+        return StopReason.TARGET_REACHED if self._limits.target_reached() else reason
+
     def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
         """Return the points as evaluated, and `count` values of each; see `Evaluation.repeated`."""
         es, box = self._state.es, self._settings.space.box
-        return self._evaluation.repeated(es, box, self.generations, points, count)
+        generation = self.generations if self._batches is None else self._batches.seen
+        return self._evaluation.repeated(es, box, generation, points, count)
 
     def _save_and_annotate(self, error: BaseException) -> None:
         """End early: save the state, tell what was found and how to go on."""
         saved = False
-        if self._settled and not isinstance(error, CheckpointError):
+        if self._state.settled and not isinstance(error, CheckpointError):
             try:
                 saved = self._saver.save(self.generations, self._state_to_save)
             except Exception as second:

@@ -3,13 +3,17 @@
 Noise hides improvements. Step-size rules then shrink the mutation strength until nothing moves, far
 from the optimum, or hold it where it is. So a fall of sigma without a fall of the values is
 suspicious, and so are values that stand still, and an end by convergence or stagnation. On a
-suspicion the centre of the search is evaluated a few times: if all values are the same, the
-objective counts as deterministic for a long while.
+suspicion the centre of the search is evaluated a few times: if all values are the same, and the
+best point has its value again, the objective counts as deterministic for a long while.
+
+A best value that is seen twice is suspicious too: it may be a ceiling (a reward that is capped),
+where noise hides until a point that was lucky is evaluated again.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -49,6 +53,14 @@ _EVERY = 8
 _ASKED_AGAIN = 1e-4
 # Noise matters where it is more than this share of the interquartile range of a generation.
 _SHARE = 0.1
+# Against noise the search goes on with so many times the largest sigma there was lately: larger
+# steps rise above the noise. Sphere + N(0, 1), n = 1000, 3e5 evaluations: 0.10 instead of 0.25.
+_LARGER = 2.0
+# Generations differ where values of one point within one differ so many times less than across.
+_SHARED = 10.0
+# One value differs from another where that is more than this share of the largest value so far: in
+# a batch of another size sums are rounded otherwise.
+_ROUNDING = 1e-9
 
 
 class Verdict(Enum):
@@ -60,9 +72,46 @@ class Verdict(Enum):
     UNANSWERED = "unanswered"  # the point failed again and again
 
 
+# Values of the objective among the numbers of a watch.
+_OF_ANY_SIGN = ("lowest", "best")
+
+
+def _spread(values: Vector) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) - float(finite.min())
+
+
 def comparable(values: Vector) -> bool:
     """Return whether values of one point can tell noise: at least two did not fail."""
     return int(np.isfinite(values).sum()) > 1
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Values that answer a suspicion.
+
+    Attributes
+    ----------
+    mean : ndarray
+        Values of the centre of the search, each of a call of its own where the objective takes a
+        whole batch.
+    best : ndarray
+        New values of the best point, where those of the mean are the same.
+    recorded : float
+        The value of the best point so far.
+    twins : ndarray
+        Where those of the mean differ: pairs of values of it, a row per call.
+    """
+
+    mean: Vector
+    best: Vector = field(default_factory=lambda: np.empty(0))
+    recorded: float = math.nan
+    twins: Vector = field(default_factory=lambda: np.empty((0, 2)))
+
+    @property
+    def all(self) -> Vector:
+        """All values."""
+        return np.concatenate((self.mean, self.best, self.twins.ravel()))
 
 
 @dataclass
@@ -73,6 +122,9 @@ class NoiseWatch:
     ----------
     noisy : bool
         Whether one point has given different values.
+    shared : bool or None
+        Whether the candidates of a generation share their noise, so that generations cannot be
+        compared; None where that was not asked.
     asked_at : float
         Sigma when all values of a point were last found the same.
     evaluations, failed : int
@@ -91,9 +143,18 @@ class NoiseWatch:
         The median values of the newest generations.
     sigmas : list of float
         The mutation strengths of the generations lately.
+    largest_sigma : float
+        The largest mutation strength of this start.
+    best : float
+        The lowest value of a generation so far.
+    seen : int
+        How many candidates had it.
+    magnitude : float
+        The largest absolute value so far.
     """
 
     noisy: bool = False
+    shared: bool | None = None
     asked_at: float = math.inf
     evaluations: int = 0
     failed: int = 0
@@ -104,6 +165,10 @@ class NoiseWatch:
     patience: int = _PATIENCE
     recent: list[float] = field(default_factory=list)
     sigmas: list[float] = field(default_factory=list)
+    largest_sigma: float = 0.0
+    best: float = math.inf
+    seen: int = 0
+    magnitude: float = 0.0
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
@@ -111,6 +176,12 @@ class NoiseWatch:
         size = len(ordered)
         if size == 0:  # failed candidates say nothing
             return
+        if ordered[0] < self.best:
+            self.best, self.seen = ordered[0], 0
+        if ordered[0] == self.best:
+            self.seen += bisect_right(ordered, self.best)
+        self.magnitude = max(self.magnitude, abs(ordered[0]), abs(ordered[-1]))
+        self.largest_sigma = max(self.largest_sigma, sigma)
         self.width = ordered[3 * size // 4] - ordered[size // 4]
         self.recent = [*self.recent[1 - _SMOOTHED :], ordered[size // 2]]
         self.patience = int(min(max(_PATIENCE, _PATIENCE_DAMPING * damping), 2.0**53))
@@ -124,9 +195,16 @@ class NoiseWatch:
 
     def suspects(self, sigma: float, reason: StopReason | None) -> bool:
         """Return whether it is time to ask."""
+        if self.unasked and self.seen > 1:
+            return True
         if not self.noisy and _ASKED_AGAIN * self.asked_at < sigma:
-            return self.asked_at == math.inf and self._suspicious(sigma, reason)
+            return self.unasked and self._suspicious(sigma, reason)
         return self._suspicious(sigma, reason)
+
+    @property
+    def unasked(self) -> bool:
+        """Whether nothing is known about the noise yet."""
+        return self.asked_at == math.inf and not self.noisy
 
     def _suspicious(self, sigma: float, reason: StopReason | None) -> bool:
         if reason in SUSPICIOUS:
@@ -142,27 +220,38 @@ class NoiseWatch:
             return True
         return sigma * _FALL < self.sigma_then or self.since >= self.patience
 
-    def answer(self, values: Vector, sigma: float) -> Verdict:
-        """Take in the values of one point; return what they say about the progress."""
-        self.evaluations += values.size
-        self.failed += int(np.isnan(values).sum())
-        if not comparable(values):
+    def answer(self, answers: Answers, sigma: float) -> Verdict:
+        """Take in the values of a question; return what they say about the progress."""
+        self.evaluations += answers.all.size
+        self.failed += int(np.isnan(answers.all).sum())
+        if not comparable(answers.mean):
             return Verdict.UNANSWERED
-        finite = values[np.isfinite(values)]
-        spread = float(finite.max()) - float(finite.min())
+        spread = _spread(answers.mean)
         if spread == 0.0:
-            self.asked_at = sigma
-            return Verdict.CLEAR
+            again = answers.best[np.isfinite(answers.best)]
+            spread = float(np.abs(again - answers.recorded).max(initial=0.0))
+            if spread <= _ROUNDING * self.magnitude:
+                self.asked_at = sigma
+                return Verdict.CLEAR
+            # What is the same now, and was another before, changes between generations. Values
+            # that differ now are noise that the centre does not show, as at a ceiling.
+            self.shared = again.size > 1 and _spread(again) == 0.0
+            spread = spread if self.shared else 0.0
+        twins = answers.twins[np.isfinite(answers.twins).all(1)]
+        if len(twins) > 1:
+            apart = float(np.abs(twins[:, 0] - twins[:, 1]).max())
+            self.shared = _SHARED * apart <= _spread(twins.mean(1))
         self.noisy = True
         return Verdict.HIDDEN if spread > _SHARE * self.width else Verdict.CLEAR
 
     def sigma_before(self) -> float:
-        """Return the mutation strength at the beginning of a fall: the largest there was lately.
+        """Return the mutation strength to go on with: twice the largest that there was lately.
 
         N.B. not that of the last fall of the values: where the search stands far from the optimum,
         candidates improve merely by coming closer to its centre.
         """
-        return max(self.sigmas[-_LATELY * self.patience :])
+        lately = max(self.sigmas[-_LATELY * self.patience :])
+        return max(lately, min(_LARGER * lately, self.largest_sigma))
 
     def wait(self) -> None:
         """Give the search time: population, damping or mutation strength have changed."""
@@ -171,7 +260,7 @@ class NoiseWatch:
     def begin_again(self) -> None:
         """Forget the values: another start begins."""
         self.lowest, self.sigma_then, self.since = math.inf, 0.0, 0
-        self.recent, self.sigmas = [], []
+        self.recent, self.sigmas, self.largest_sigma = [], [], 0.0
 
     def entries(self) -> dict[str, Any]:
         """Return what a checkpoint writes as text, infinite numbers too; see `arrays`."""
@@ -193,15 +282,19 @@ class NoiseWatch:
         listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
         if not isinstance(listed["noisy"], bool):
             raise TypeError(f"noisy must be true or false, not {listed['noisy']!r}")
-        found: dict[str, Any] = {"noisy": listed["noisy"]}
-        for name in ("evaluations", "failed", "since", "patience"):
+        if listed["shared"] not in (True, False, None):
+            raise TypeError(f"shared must be true, false or null, not {listed['shared']!r}")
+        found: dict[str, Any] = {"noisy": listed["noisy"], "shared": listed["shared"]}
+        for name in ("evaluations", "failed", "since", "patience", "seen"):
             found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
-        for name in ("lowest", "asked_at", "sigma_then", "width"):
+        for name in (*_OF_ANY_SIGN, "asked_at", "sigma_then", "width", "magnitude"):
             # JSON has no infinity: it is a word there.
             word = math.inf if listed[name] == "inf" else listed[name]
             found[name] = checked_value(name, word)
-            if name != "lowest" and found[name] < 0:
+            if name not in _OF_ANY_SIGN and found[name] < 0:
                 raise ValueError(f"{name} must not be negative, but is {found[name]}")
+        largest = listed["largest_sigma"]
+        found["largest_sigma"] = checked_scalar("largest_sigma", largest, 0.0, 0.0, LARGEST_SIGMA)
         found["recent"] = [checked_scalar("recent", value, 0.0) for value in listed["recent"]]
         found["sigmas"] = [
             checked_scalar("sigmas", value, 0.0, 0.0, LARGEST_SIGMA) for value in listed["sigmas"]

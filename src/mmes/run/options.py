@@ -117,7 +117,25 @@ CHECKPOINTS = (
     ),
 )
 
-RUN_OPTIONS = LIMITS + EVALUATION + CHECKPOINTS
+VALIDATION = (
+    Option(
+        "validation_every",
+        int,
+        "Generations between two calls of `validation`. It is also called before the first "
+        "generation and at the end.",
+        default=10,
+        low=1,
+    ),
+    Option(
+        "patience",
+        int,
+        "Stop after so many validations in a row without improvement.",
+        default_text="unlimited",
+        low=1,
+    ),
+)
+
+RUN_OPTIONS = LIMITS + VALIDATION + EVALUATION + CHECKPOINTS
 
 
 def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:

@@ -26,7 +26,9 @@ class Progress:
     generation : int
         Generations so far, over all starts.
     best_value : float
-        Best value so far.
+        Best value so far; with `batches` the median value of the last generation.
+    validation : float or None
+        With `validation`: the last validation loss.
     sigma : float
         Mutation strength of the current start.
     start : int
@@ -60,10 +62,12 @@ class Progress:
     final: bool = False
     reason: StopReason | None = None
     evaluator: str = ""
+    validation: float | None = None
 
     def scalars(self) -> dict[str, Any]:
         """Return the numbers as a dictionary, for loggers."""
-        return {name: getattr(self, name) for name in SCALARS}
+        further = () if self.validation is None else ("validation",)
+        return {name: getattr(self, name) for name in (*SCALARS, *further)}
 
     def __repr__(self) -> str:
         end = "" if self.reason is None else f", reason={self.reason.name}"
@@ -74,7 +78,7 @@ class Progress:
 
     @property
     def best_x(self) -> NDArray[np.float64]:
-        """The best point so far, read-only."""
+        """The best point so far, read-only; with `batches` the mean, or the best validated one."""
         return self._best_x()
 
     @property

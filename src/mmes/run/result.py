@@ -23,7 +23,9 @@ class Result:
         The best point found; within the bounds. With a device, `x` and `mean` are tensors on it.
     fun : float
         The value of the objective at `x`. For a noisy objective, the best point and the mean are
-        evaluated again; `x` is the better of the two, and `fun` the average of its new values.
+        evaluated again; `x` is the better of the two, and `fun` the average of its new values. With
+        `batches`, `x` is the mean and `fun` its value on the last batch. With `validation`, `x` is
+        the mean with the best validation loss, and `fun` that loss.
     nfev : int
         Number of evaluations of the objective.
     nit : int
@@ -59,6 +61,8 @@ class Result:
         Duration of the run in seconds.
     history : dict of ndarray
         Convergence: `evaluations`, `best`, `sigma` and `start`, thinned to at most 2000 entries.
+        With `batches`, `best` is the median value of each generation. With `validation` there is
+        `validation`, the last validation loss.
     strategy : str
         Name of the strategy, and why it was chosen if ``"auto"`` chose it.
     options : dict

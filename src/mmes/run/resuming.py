@@ -24,7 +24,9 @@ from mmes.strategies import Optimizer, get_strategy, named_strategy
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = (*PLACE_OPTIONS, "rows_at_once")
 # Arguments of `minimize` that are no options, and may differ after resuming.
-_FREE_ARGUMENTS = ("args", "callback", "catch", "constraints", "progress", "workers")
+_FREE_ARGUMENTS = (
+    *("args", "batches", "callback", "catch", "constraints", "progress", "validation", "workers"),
+)
 
 
 def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
@@ -94,7 +96,9 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
         kind = kind or _strategy_of_ours(saved["strategy"])
         arrays, described = saved["arrays"], saved["search"].get("manifold")
         # Older checkpoints have no word for some of them.
-        known = {"constraint_tolerance": 1e-6, "returns_constraints": False} | saved["limits"]
+        fresh = {"validation_every": 10, "patience": None}
+        fresh |= {"constraint_tolerance": 1e-6, "returns_constraints": False}
+        known = fresh | saved["limits"]
         limits = {option.name: known[option.name] for option in RUN_OPTIONS}
         own = saved["options"] | limits | {"threads": None, "resume": "never"}
         if "kernel" not in given:

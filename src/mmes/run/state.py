@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -12,12 +14,13 @@ from numpy.typing import NDArray
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.constraints import Constraints, Handling
-from mmes.errors import CheckpointError
-from mmes.run.history import COLUMNS, History
+from mmes.errors import CheckpointError, FailedEvaluationWarning, warn_user
+from mmes.run.history import History
 from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
+from mmes.run.validation import Validation
 from mmes.strategies import Optimizer
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
@@ -35,6 +38,32 @@ _OUTSIDE = (
     StopReason.INTERRUPTED,
     StopReason.ALL_FAILED,
 )
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a run was given that no file holds.
+
+    Attributes
+    ----------
+    constraints : Constraints or None
+    batches : bool
+        Whether each generation has a batch of its own.
+    validation : Validation or None
+    """
+
+    constraints: Constraints | None = None
+    batches: bool = False
+    validation: Validation | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The further columns of the history."""
+        return () if self.validation is None else ("validation",)
+
+
+NOTHING = Code()
+"""The code of a run with an objective alone."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +130,12 @@ class RunState:
         Words and numbers of the caller's own, kept in the checkpoint.
     constraints : Handling or None
         The constraints, if there are any.
+    settled : bool
+        Whether it may be saved; see `changing`.
+    level : float or None
+        On batches: the median value of the last generation. None where there are no batches.
+    validation : Validation or None
+        What keeps the best mean by a loss of its own, if that is wanted.
     """
 
     es: Optimizer
@@ -117,13 +152,37 @@ class RunState:
     warned: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     constraints: Handling | None = None
+    level: float | None = None
+    validation: Validation | None = None
+    settled: bool = True
+
+    @contextmanager
+    def changing(self, *before: type[BaseException]) -> Iterator[None]:
+        """Mark what changes the state in several steps; errors of `before` come before any of them.
+
+        A signal handler of the user's own may raise anywhere, and a state that is half changed must
+        not be saved.
+        """
+        self.settled = False
+        try:
+            yield
+        except before:
+            self.settled = True
+            raise
+        self.settled = True
 
     @classmethod
-    def begun(cls, settings: RunSettings, constraints: Constraints | None = None) -> RunState:
+    def begun(cls, settings: RunSettings, code: Code = NOTHING) -> RunState:
         """Return the state before the first generation."""
         es = settings.optimizer(0, 0)
-        handling = settings.handling(constraints, es.dimension)
-        return cls(es, es.population_size, constraints=handling)
+        return cls(
+            es,
+            es.population_size,
+            constraints=settings.handling(code.constraints, es.dimension),
+            level=math.inf if code.batches else None,
+            validation=code.validation,
+            history=History(further=code.columns),
+        )
 
     @property
     def evaluations(self) -> int:
@@ -138,18 +197,51 @@ class RunState:
 
     @property
     def best_value(self) -> float:
-        """The best value so far; with constraints, of a feasible point."""
+        """The best value so far; with constraints, of a feasible point; on batches, the level."""
+        if self.level is not None:
+            return self.level
         if self.constraints is not None:
             return self.constraints.best_value
         here = self.es.best_value
         return here if self.best is None or here < self.best[0] else self.best[0]
 
     @property
+    def judged_value(self) -> float:
+        """The value that a target is compared with: the best one, or the best validation loss."""
+        return self.best_value if self.validation is None else self.validation.lowest
+
+    @property
+    def ends_on_batch(self) -> bool:
+        """Whether the mean is evaluated at the end, on the last batch."""
+        return self.level is not None and self.validation is None
+
+    @property
     def best_x(self) -> Vector:
         """The best point so far."""
         return self._better_start()[1]
 
+    def validate(self) -> None:
+        """Take the validation loss of the mean, if that is due."""
+        judge, generation = self.validation, self.generations
+        if judge is not None and judge.due(generation):
+            value = judge.value(self.es.mean, generation)
+            judge.take(value, generation, lambda: self.es.kernel.copy(self.es.mean))
+            self.history.amend(value)
+
+    def validate_end(self) -> None:
+        """Take the validation loss of the last mean, if it was not taken."""
+        judge, generation = self.validation, self.generations
+        if judge is not None and judge.generation != generation and judge.at_end is None:
+            judge.at_end = judge.value(self.es.mean, generation)
+
     def _better_start(self) -> tuple[float, Any]:
+        if self.validation is not None and self.validation.count:
+            judge = self.validation
+            if judge.at_end is not None and judge.at_end < judge.best:
+                return judge.at_end, self.es.mean
+            return judge.best, judge.x
+        if self.level is not None:
+            return self.level if self.again is None else self.again.mean.item(), self.es.mean
         if self.constraints is not None and self.constraints.best is not None:
             return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
         here = self.es.best_value
@@ -157,12 +249,19 @@ class RunState:
             return self.best
         return here, self.es.best_x
 
+    def see_level(self, values: Vector) -> None:
+        """On batches, take note of the median value of a generation; failures left out."""
+        if self.level is not None:
+            finite = values[np.isfinite(values)]
+            self.level = float(np.median(finite)) if finite.size else math.inf
+
     def record(self) -> None:
         """Take note of a generation in the history."""
         self.history.record(*self._line())
 
-    def _line(self) -> tuple[int, float, float, int]:
-        return self.evaluations, self.best_value, self.es.sigma, self.start
+    def _line(self) -> tuple[float, ...]:
+        line = self.evaluations, self.best_value, self.es.sigma, self.start
+        return line if self.validation is None else (*line, self.validation.last)
 
     def take_start(self, x: Vector, value: float) -> None:
         """Take note of the value of the start point; the search does not learn from it."""
@@ -199,6 +298,16 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
+    def warn_of_failures(self, values: Vector) -> None:
+        """Warn the user, once, where evaluations failed."""
+        if not self.warned and np.isnan(values).any():
+            self.warned = True
+            warn_user(
+                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
+                "candidates rank last. This is said once per run; Result.failed counts them",
+                FailedEvaluationWarning,
+            )
+
     def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""
         self.again = again
@@ -206,6 +315,8 @@ class RunState:
 
     def go_on(self) -> None:
         """Let a run that had ended go on: the values taken at its end count as spent."""
+        if self.validation is not None:
+            self.validation.at_end = None
         if self.again is not None:
             count, failed = self.again.evaluations, self.again.failed
             self.spent += Spent(evaluations=count, failed=failed, again=count)
@@ -236,6 +347,8 @@ class RunState:
     def answer_noise(self) -> None:
         """Return to the sigma before the fall, with twice the population once that is due.
 
+        Where generations cannot be compared, with a rule for sigma that does not compare them.
+
         Raises
         ------
         MemoryError
@@ -243,7 +356,11 @@ class RunState:
         """
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
-        if 2 * self.es.population_size * GENERATIONS <= searched:
+        if self.noise.shared and self.es.can_probe:
+            # What it grew by was no answer to this.
+            self.growth = self.start
+            self.es.probe(sigma, self.first_population_size * 2**self.growth)
+        elif 2 * self.es.population_size * GENERATIONS <= searched:
             self.es.grow(sigma)
             self.growth += 1
         else:
@@ -299,8 +416,13 @@ class RunState:
         if handled is not None:
             own = {f"constraints/{name}": array for name, array in handled.arrays().items()}
             arrays |= {name: array.copy() if copy else array for name, array in own.items()}
+        judge = self.validation
+        if judge is not None:
+            arrays |= {f"validation/{name}": array for name, array in judge.arrays().items()}
         return settings.entries() | {
             "constraints": None if handled is None else handled.entries(),
+            "level": self.level,
+            "validation": None if judge is None else judge.entries(),
             "dimension": self.es.dimension,
             "start": self.start,
             "growth": self.growth,
@@ -320,32 +442,33 @@ class RunState:
 
     @classmethod
     def restored(
-        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None = None
+        cls, settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING
     ) -> RunState:
-        """Return the state that was saved; the constraints are code, which a file does not hold.
+        """Return the state that was saved; a file holds no code.
 
         Raises
         ------
         CheckpointError
-            If the run had constraints and none are given, or the other way round.
+            If the run had constraints and none are given, or the other way round; or batches, or
+            validation.
         CheckpointCorrupt
             If its parts do not fit together.
         """
-        if (saved.get("constraints") is None) != (constraints is None):
-            had = "no constraints" if saved.get("constraints") is None else "constraints"
-            raise CheckpointError(
-                f"the checkpoint belongs to another run: it had {had}; give constraints= as then"
-            )
+        given = {"constraints": code.constraints is not None, "batches": code.batches}
+        given["validation"] = code.validation is not None
+        for name, entry in (("constraints",) * 2, ("batches", "level"), ("validation",) * 2):
+            had = saved.get(entry) is not None
+            if had != given[name]:
+                raise CheckpointError(
+                    f"the checkpoint belongs to another run: it had {'' if had else 'no '}{name}; "
+                    f"give {name}= as then"
+                )
         with understood():
-            return cls._restored(settings, saved, constraints)
+            return cls._restored(settings, saved, code)
 
     @classmethod
-    def _restored(
-        cls, settings: RunSettings, saved: dict[str, Any], constraints: Constraints | None
-    ) -> RunState:
+    def _restored(cls, settings: RunSettings, saved: dict[str, Any], code: Code) -> RunState:
         arrays, x0 = saved["arrays"], settings.space.x0
-        if arrays["history"].shape[1:] != (len(COLUMNS),):
-            raise ValueError(f"the history has the shape {arrays['history'].shape}")
         if x0 is not None and x0.size != arrays["search/best_x"].size:
             raise ValueError(f"x0 has {x0.size} entries")
         best = None
@@ -366,9 +489,11 @@ class RunState:
             here = {"rows_at_once": settings.options["rows_at_once"]}
             search["options"] = search["options"] | here
         es = settings.strategy.from_state(search, **where)
-        handling = settings.handling(constraints, es.dimension)
+        handling = settings.handling(code.constraints, es.dimension)
         if handling is not None:
             handling.restore(saved["constraints"], below("constraints/"), es.kernel)
+        if code.validation is not None:
+            code.validation.restore(saved["validation"], below("validation/"), es)
         made = cls(
             es=es,
             first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -381,7 +506,7 @@ class RunState:
                 }
             ),
             best=best and (best[0], es.kernel.from_host(best[1])),
-            history=History.restored(saved["history"], np.array(arrays["history"])),
+            history=History.restored(saved["history"], np.array(arrays["history"]), code.columns),
             noise=NoiseWatch.restored(saved["noise"], below("noise/"))
             if "noise" in saved
             else NoiseWatch(),
@@ -391,6 +516,8 @@ class RunState:
             warned=saved["warned"] is True,
             notes=dict(saved["notes"]),
             constraints=handling,
+            level=checked_value("level", saved["level"]) if code.batches else None,
+            validation=code.validation,
         )
         if saved.get("evaluations", made.evaluations) != made.evaluations:
             raise ValueError(
@@ -414,8 +541,9 @@ class RunState:
         total = self.spent + self._here() + now + Spent(failed=beside)
         mean = es.kernel.copy(es.mean)
         name, average, error = again.better()
-        # Who says that it is noisy gets averages in any case.
+        # Who says that it is noisy gets averages in any case, but for a loss of its own.
         averaged = self.noise.noisy or settings.limits["noise"] == "yes"
+        averaged = averaged and self.validation is None
         found = self._better_start()
         if not averaged or average == math.inf:
             name, average, error = "x", found[0], math.nan
@@ -439,7 +567,7 @@ class RunState:
             reasons=reasons,
             noisy=self.noise.noisy,
             fun_std=None if math.isnan(error) else error,
-            best_seen=self.best_value,
+            best_seen=self.best_value if self.level is None else es.best_value,
             mean=mean,
             sigma=es.sigma,
             seed=settings.seed,
@@ -451,7 +579,7 @@ class RunState:
             options=dict(es.options) | {"seed": settings.seed},
             kernel=_kernel_in_words(es),
             retried=total.retried,
-            reevaluated=None if self.again is None else self.again.values(),
+            reevaluated=None if self.again is None or self.ends_on_batch else self.again.values(),
             **constrained,
         )
 

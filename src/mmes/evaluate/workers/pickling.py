@@ -47,6 +47,24 @@ def pickled(task: Task) -> bytes:
         ) from error
 
 
+def pickled_ticket(ticket: Any) -> bytes:
+    """Return a batch of data, or its number, as bytes for the workers.
+
+    Raises
+    ------
+    TypeError
+        If it cannot be pickled.
+    """
+    try:
+        return pickle.dumps(ticket)
+    except Exception as error:
+        raise TypeError(
+            f"a batch of type {type(ticket).__name__} cannot be sent to worker processes "
+            f"({error}); give batches as a function of the generation's number, which each worker "
+            "calls itself"
+        ) from error
+
+
 def pickled_classes(*kinds: type) -> bytes:
     """Return classes as bytes: by name where they can be imported, else by value.
 

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
+from mmes.evaluate.batches import OnBatch
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, worker
 from mmes.evaluate.workers.channel import Channel
-from mmes.evaluate.workers.pickling import pickled
+from mmes.evaluate.workers.pickling import pickled, pickled_ticket
 from mmes.evaluate.workers.shared import SHARED_BYTES, Slots
 
 # Batches of short evaluations are made about this long, so that handing them over costs little.
@@ -53,6 +54,8 @@ class _Worker:
     ready: bool = False
     batch: Batch | None = None
     deadline: float = math.inf
+    ticket: bytes | None = None
+    """The batch of data that it has, or its number."""
     lost: str = ""
     """Why it was lost, once it is."""
 
@@ -96,6 +99,8 @@ class ProcessEvaluator(Evaluator):
         self.retried = 0
         self._vectorized = task.vectorized
         self._task_bytes = pickled(task)
+        self._on_batch = task.objective if isinstance(task.objective, OnBatch) else None
+        self._ticket: bytes | None = None
         self._count = workers
         self._timeout = math.inf if timeout is None else timeout
         self._retries = retries
@@ -119,6 +124,7 @@ class ProcessEvaluator(Evaluator):
         losses = np.zeros(rows, dtype=int)
         waiting = _batches(range(rows), self._batch_size(rows))
         self._make_slots(waiting, points)
+        self._ticket = None if self._on_batch is None else pickled_ticket(self._on_batch.ticket)
         for who in list(self._crew):
             if not who.process.is_alive():  # while it had nothing to do
                 who.lost = children.ending(who.process, 0)
@@ -351,9 +357,12 @@ class ProcessEvaluator(Evaluator):
 
     def _message(self, who: _Worker, points: NDArray[np.float64]) -> tuple[Any, ...]:
         beats = self._timeout < math.inf and len(points) > 1
+        ticket = None if who.ticket == self._ticket else self._ticket
+        who.ticket = self._ticket
         if self._slots is None:
-            return points.shape, points.tobytes(), None, 0, beats
-        return points.shape, None, self._slots.name, self._slots.put(who.slot, points), beats
+            return points.shape, points.tobytes(), None, 0, beats, ticket
+        place = self._slots.put(who.slot, points)
+        return points.shape, None, self._slots.name, place, beats, ticket
 
 
 def _tell_loss(who: _Worker, generation: int, batch: Sequence[int]) -> None:

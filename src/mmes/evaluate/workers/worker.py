@@ -47,7 +47,9 @@ def serve(connection: Connection, task_bytes: bytes) -> None:
     memory = Attached()
     with contextlib.suppress(EOFError, OSError):
         while (batch := line.receive()) is not None:
-            *where, beats = batch
+            *where, beats, ticket = batch
+            if ticket is not None:
+                task.objective.take(pickle.loads(ticket))  # what our own process wrote
             after_each = (lambda: line.send(DONE_ONE)) if beats else None
             line.send(task(_points(where, memory), after_each))
 

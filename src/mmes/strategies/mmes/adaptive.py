@@ -60,14 +60,19 @@ def _option_table() -> tuple[Option, ...]:
         "step_size",
         str,
         "Rule for sigma: 'forces' (path and paired test); 'paired', as in MMES; 'probes' (two more "
-        "evaluations per generation), for objectives that change between generations.",
-        default="forces",
-        choices=("forces", "paired", "probes"),
+        "evaluations per generation), for objectives that change between generations; 'auto' is "
+        "'forces' until `minimize` finds that generations cannot be compared, then 'probes'.",
+        default="auto",
+        choices=("auto", "forces", "paired", "probes"),
     )
     return step_size, *(
         mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
         for option in OPTIONS
     )
+
+
+FORCES = ("auto", "forces")
+"""Values of `step_size` that stand for two forces."""
 
 
 class AdaptiveSearch(MMESSearch):
@@ -88,7 +93,7 @@ class AdaptiveSearch(MMESSearch):
         return replace(
             made,
             adaptive_mirroring=options["mirroring"] == "adaptive",
-            two_forces=options["step_size"] == "forces",
+            two_forces=options["step_size"] in FORCES,
             two_probes=options["step_size"] == "probes",
         )
 

@@ -114,6 +114,11 @@ class Generation:
             kernel.assign(state.shift, state.mean)
             kernel.blend(state.shift, 1.0, -1.0, former)
 
+        # Beyond the paper: no directions while sigma rises from a start that was too small.
+        if state.rising:
+            state.archive.order = state.archive.order[:0]
+            kernel.blend(state.path, 0.0, 0.0, state.path)
+
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
         if p.c_d is not None:
             by_draw = mirroring.scale_weights(p, ranking, mirroring.draws(p, state))

@@ -9,6 +9,11 @@ further candidates, m + delta and m - delta, are evaluated with it and ranked am
 
 If it pays to go on, the steps were too short, and sigma grows. Under random ranking a has mean 0,
 whatever n and lambda are. Nothing here compares two generations, or depends on n.
+
+Directions are learnt only once sigma has stopped rising, that is, for 20 generations without a new
+largest one. Where sigma0 was far too small, every direction is a slope at first: the archive would
+learn it in place of sigma, in steps that are then far too long (least squares on minibatches,
+n = 150, sigma0 = 1e-5, 2e4 evaluations: a loss of 58 instead of 1e-4).
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ from numpy.typing import NDArray
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.recombination import bounded_sigma
 
+RISING = 20
+"""Generations without a new largest sigma after which directions are learnt."""
 # Rate of the average s, and how much it is damped.
 _RATE, _DAMPING = 0.3, 3.0
 
@@ -48,3 +55,6 @@ def adapt(state: State, forward: float, backward: float, values: NDArray[np.floa
         return
     state.progress = (1 - _RATE) * state.progress + _RATE * a
     state.sigma = bounded_sigma(state.sigma * math.exp(state.progress / _DAMPING))
+    if state.rising:
+        state.rising = RISING if state.sigma > state.largest_sigma else state.rising - 1
+        state.largest_sigma = max(state.largest_sigma, state.sigma)

@@ -29,6 +29,8 @@ class State:
     noise_path          (beyond the paper)    path of the isotropic parts; None: not followed
     shift               (beyond the paper)    last shift of the mean; None: there are no probes
     progress            s (beyond the paper)  smoothed advantage of the probe ahead
+    rising              (beyond the paper)    generations until directions are learnt, with probes
+    largest_sigma       (beyond the paper)    the largest sigma so far, with probes
     ==================  ====================  ================================================
 
     Vectors of length n are the kernel's; nothing else looks into them.
@@ -45,3 +47,5 @@ class State:
     noise_path: Handle | None = None
     shift: Handle | None = None
     progress: float = 0.0
+    rising: int = 0
+    largest_sigma: float = 0.0

@@ -13,7 +13,7 @@ from mmes.kernels import KEPT_NOISE_BYTES, Handle
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
-from mmes.strategies.mmes.probes import adapt
+from mmes.strategies.mmes.probes import RISING, adapt
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.archive import Archive
 from mmes.strategies.parts.recombination import default_population_size
@@ -59,6 +59,8 @@ class MMESSearch(Recorded[State]):
             scale=scale,
             noise_path=kernel.vector(n) if p.two_forces else None,
             shift=kernel.vector(n) if p.two_probes else None,
+            rising=RISING if p.two_probes else 0,
+            largest_sigma=setup.sigma if p.two_probes else 0.0,
         )
 
     @staticmethod
@@ -77,7 +79,7 @@ class MMESSearch(Recorded[State]):
         rows = candidates if few in (None, "all") or few >= candidates else few + 1
         population = entry_bytes * n * rows
         vectors = 8 * n * _VECTORS
-        learnt = options["scaling"] == "adaptive", options.get("step_size") == "forces"
+        learnt = options["scaling"] == "adaptive", options.get("step_size") in ("auto", "forces")
         # The scale and its change; the path of the isotropic parts and its step.
         vectors += 8 * n * 2 * sum(learnt)
         if options.get("step_size") == "probes":
@@ -110,6 +112,16 @@ class MMESSearch(Recorded[State]):
             f"{in_words(needed)} are needed for n = {n} and an archive of m = {wanted} directions "
             f"({in_words(row * wanted)}), but {in_words(available)} are usable; {advice}"
         )
+
+    def take_over(self, other: MMESSearch) -> None:
+        """See `Search.take_over`; another rule for sigma begins anew at the mean.
+
+        Directions that were learnt while sigma collapsed are far too long for it.
+        """
+        if self.parameters.two_probes == other.parameters.two_probes:
+            super().take_over(other)
+        else:
+            self._kernel.assign(self.state.mean, other.state.mean)
 
     def start(self, value: float) -> None:
         """Before the first generation, all previous values are f(m_0)."""
@@ -169,7 +181,9 @@ class MMESSearch(Recorded[State]):
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """See `Search.restore`."""
+        # What states of earlier versions do not have.
         fresh = {"concordance": self.state.concordance, "progress": self.state.progress}
+        fresh |= {"rising": 0, "largest_sigma": 0.0}
         super().restore(fresh | scalars, arrays)
         if self.state.previous.size not in (0, self.parameters.mu):
             raise ValueError(f"previous must have {self.parameters.mu} values")

@@ -155,8 +155,7 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        probing = isinstance(self.search, Probes) and self.search.probing
-        watched = self.watches_collapse and not (probing or isinstance(self.box, Rounded))
+        watched = self.watches_collapse and not (self.probes or isinstance(self.box, Rounded))
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -320,17 +319,40 @@ class AskTell(Optimizer):
         with self._access:
             if self._candidates.asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            options = grown_options(self.options, self.population_size, doublings)
-            # What the search holds already is handed over: it is not needed a second time.
-            plan = planned_search(
-                self.search_type, self.kernel, options, self._extent, self.planned_bytes
-            )
-            grown = self.search_type(self._setup, plan.options)
-            grown.take_over(self.search)
-            self.search, self.options = grown, options | plan.options
-            self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+            self._go_on_with(grown_options(self.options, self.population_size, doublings))
             self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
+
+    def _go_on_with(self, options: dict[str, Any]) -> None:
+        """Go on with other options, in a search that takes over what this one has learnt."""
+        # What the search holds already is handed over: it is not needed a second time.
+        plan = planned_search(
+            self.search_type, self.kernel, options, self._extent, self.planned_bytes
+        )
+        other = self.search_type(self._setup, plan.options)
+        other.take_over(self.search)
+        self.search, self.options = other, options | plan.options
+        self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+
+    @property
+    def probes(self) -> bool:
+        """See `Optimizer.probes`."""
+        return isinstance(self.search, Probes) and self.search.probing
+
+    @property
+    def can_probe(self) -> bool:
+        """See `Optimizer.can_probe`."""
+        return self.options.get("step_size") == "auto"
+
+    def probe(self, sigma: float, population_size: int) -> None:
+        """See `Optimizer.probe`."""
+        if not self.can_probe:
+            super().probe(sigma, population_size)
+        with self._access:
+            changed = {"step_size": "probes", "population_size": population_size}
+            self._go_on_with(self.options | changed)
+            self._rules.collapse = None
+        self.resume_at(sigma)
 
     def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """See `Optimizer.reduced_options`."""

@@ -249,6 +249,35 @@ class Optimizer(ABC):
         """
         raise TypeError(f"the strategy {self.name!r} cannot grow its population in place")
 
+    @property
+    def probes(self) -> bool:
+        """Whether its rule for the mutation strength compares no generations."""
+        return False
+
+    @property
+    def can_probe(self) -> bool:
+        """Whether `probe` can be called: it has such a rule, and its choice was left to it."""
+        return False
+
+    def probe(self, sigma: float, population_size: int) -> None:
+        """Go on from the mean with a rule for the mutation strength that compares no generations.
+
+        Parameters
+        ----------
+        sigma : float
+            The mutation strength to go on with.
+        population_size : int
+            Candidates per generation from now on.
+
+        Raises
+        ------
+        TypeError
+            If it has none.
+        MemoryError
+            If that does not fit; the search stays as it is.
+        """
+        raise TypeError(f"the strategy {self.name!r} always compares generations")
+
     def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
         """Return the options that must change so that it fits into `usable` bytes elsewhere.
 

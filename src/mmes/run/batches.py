@@ -1,0 +1,177 @@
+"""Batches of data: which one a generation has, and what a run on batches does otherwise.
+
+Each generation has a batch of its own, the same for all its candidates and probes. Its values say
+how the candidates compare, and nothing about those of another generation. So the step size is
+learnt by probes, no test compares values of different generations, and the result is the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mmes.errors import CheckpointWarning, warn_user
+from mmes.evaluate.adapter import is_evaluator
+from mmes.evaluate.batches import OnBatch
+from mmes.evaluate.protocol import MakesEvaluator
+from mmes.run.options import RUN_OPTIONS
+from mmes.strategies import get_strategy, is_auto
+
+WHY = "its step size needs one batch alone"
+"""Why ``"auto"`` takes a strategy with probes."""
+
+# What compares values of different generations is off: options, and their values here.
+_SETTLED = {
+    "noise": "no",
+    "evaluate_x0": False,
+    "restarts": 0,
+    "reevaluations": None,
+    "stagnation_window": "off",
+    "stagnation_tolerance": None,
+}
+_DEFAULTS = {option.name: option.default for option in RUN_OPTIONS}
+
+
+class Batches:
+    """Gives each generation its batch.
+
+    Parameters
+    ----------
+    given : callable or iterable
+        As in `mmes.minimize`.
+    objective : OnBatch
+        What is told which batch is next.
+    """
+
+    def __init__(self, given: Any, objective: OnBatch):
+        self._given, self._objective = given, objective
+        self._numbered = objective.numbered is not None
+        self._reader: Iterator[Any] | None = None
+        # Not by iter(given), which draws random numbers where a DataLoader shuffles.
+        self._once = isinstance(given, Iterator)
+        self._read = 0  # batches so far, those skipped included
+        self.seen = -1
+        """The generation whose batch was taken last; -1 before the first."""
+
+    @classmethod
+    def checked(cls, given: Any, objective: Any, workers: Any) -> Batches | None:
+        """Return the batches of a run; None where there are none.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are no batches, or the workers cannot have them.
+        """
+        if given is None:
+            return None
+        usable = callable(given) or (
+            isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+        )
+        if not usable:
+            raise TypeError(
+                "batches must be an iterable of batches, such as a DataLoader, or a function of "
+                f"the generation's number, not {given!r} (a {type(given).__name__})"
+            )
+        if is_evaluator(workers):
+            raise ValueError(
+                "batches cannot be combined with an evaluator of your own: it is given the "
+                "generation's number and can choose the batch by it"
+            )
+        if isinstance(workers, MakesEvaluator) and not callable(given):
+            raise ValueError(
+                "with replicas, batches must be a function of the generation's number, which each "
+                f"of them calls itself, not {type(given).__name__}"
+            )
+        if not isinstance(objective, OnBatch):
+            raise TypeError(f"fun must be callable, not {objective!r}")
+        return cls(given, objective)
+
+    def see(self, generation: int) -> None:
+        """Let the objective go on with the batch of a generation."""
+        if generation == self.seen:
+            return
+        self._objective.take(generation if self._numbered else self._batch_of(generation))
+        self.seen = generation
+
+    def _batch_of(self, generation: int) -> Any:
+        if self._once:
+            if self._read == 0 and generation > 0:
+                warn_user(
+                    "batches is an iterator, which cannot be wound forward to generation "
+                    f"{generation}: the resumed run goes on with its next batch, and differs from "
+                    "the run without a break",
+                    CheckpointWarning,
+                )
+            return self._next()
+        if generation < self._read:
+            self._reader, self._read = None, 0
+        while self._read < generation:
+            self._next()
+        return self._next()
+
+    def _next(self) -> Any:
+        for _ in range(2):
+            begun = self._reader is not None
+            self._reader = self._reader or iter(self._given)
+            for batch in self._reader:
+                self._read += 1
+                return batch
+            if self._once or not begun:
+                break
+            self._reader = None  # the next epoch
+        if self._read == 0:
+            raise ValueError("batches is empty: at least one batch is needed")
+        raise ValueError(
+            f"batches ended after {self._read}, and cannot be read again: give an iterable that "
+            "can, such as a list or a DataLoader, or a function of the generation's number"
+        )
+
+
+def check_target(target: float | None, batches: Batches | None, validation: Any) -> None:
+    """Refuse a target that values of single batches would have to reach."""
+    if target is not None and batches is not None and validation is None:
+        raise ValueError(
+            f"target={target:g} needs validation= where batches= is given: a value of one batch "
+            "does not tell whether it is reached"
+        )
+
+
+def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """Return the options of a run on batches, with what follows from the batches filled in.
+
+    Parameters
+    ----------
+    strategy
+        As in `mmes.minimize`.
+    where : mapping
+        Its arguments `manifold` and `constraints`.
+    given : dict
+        The options.
+
+    Raises
+    ------
+    ValueError
+        If something cannot be combined with batches.
+    """
+    for name, value in where.items():
+        if value is not None:
+            raise ValueError(f"{name} cannot be combined with batches")
+    options = dict(given)
+    for name, value in _SETTLED.items():
+        found = options.get(name)
+        words = {"no": "off"}
+        if found not in (None, _DEFAULTS.get(name), value, words.get(str(value), value)):
+            raise ValueError(
+                f"{name}={found!r} cannot be combined with batches: values of different batches "
+                "cannot be compared"
+            )
+        options[name] = value
+    if not is_auto(strategy):
+        kind = get_strategy(strategy)
+        rules = {o.name: o.choices for o in kind.option_table()}.get("step_size", ())
+        if "probes" not in rules:
+            raise ValueError(
+                f"batches need a strategy with step_size='probes', such as 'adaptive'; "
+                f"{kind.name!r} has none"
+            )
+    return {"step_size": "probes"} | options

@@ -1,0 +1,178 @@
+"""When a run doubles its population without a restart: where noise hides progress, and at kinks.
+
+After each generation the run asks here what to do. On a suspicion (`noise`) the centre of the
+search is evaluated a few times. Where its values differ by more than the search can see, the
+population is doubled. Where the values of a generation agree with one another, but not with those
+of other generations, as with a new minibatch per generation, a larger population does not help: the
+strategy compares no generations from then on, if it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.reasons import StopReason
+from mmes.run.limits import Limits
+from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
+from mmes.run.restarts import RESTARTABLE
+from mmes.run.state import RunState
+
+# Growing is worth it where at least so many generations are left.
+_WORTH = 50
+
+
+class Growth:
+    """What a run does about noise and about steps that collapse.
+
+    Parameters
+    ----------
+    options : dict
+        The run's options, checked.
+    state : RunState
+    limits : Limits
+    values_at : callable
+        Takes a list of points and a number; returns the points as evaluated, and so many values of
+        each. An objective that takes a whole batch is called once per value.
+    follow : callable
+        Tells the evaluator that the strategy has changed.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        state: RunState,
+        limits: Limits,
+        values_at: Callable[[list[Any], int], tuple[Any, NDArray[np.float64]]],
+        follow: Callable[[], None],
+    ):
+        self._options, self._state, self._limits = options, state, limits
+        self._values_at, self._follow = values_at, follow
+
+    def after(self, reason: StopReason | None) -> StopReason | None:
+        """Look at the generation that was told; return why the run should end, if it should."""
+        return self._handle_collapse(self._handle_noise(reason))
+
+    def resumed(self, reason: StopReason | None) -> StopReason | None:
+        """Ask what a run before this one could not ask to the end, or do what it could not do."""
+        if self._state.question is Verdict.ASKING:
+            reason = self._handle_noise(reason)
+        else:
+            reason = self._act(reason)
+        return self._handle_collapse(reason)
+
+    def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
+        """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
+        state, watch, asked = self._state, self._state.noise, self._options["noise"]
+        if asked == "no" or not state.es.grows or state.partial.evaluations:
+            return reason
+        if watch.shared and state.es.probes:  # nothing is left to ask, or to be done
+            return reason
+        # Noise may look like a kink.
+        kinked = watch.unasked and state.es.answer_to_collapse() is not None
+        suspected = kinked or watch.suspects(state.es.sigma, reason)
+        # Who says that it is noisy is believed, and asked once whether.
+        first = asked == "yes" and not watch.noisy and watch.evaluations == 0
+        if not (suspected or first):
+            return reason
+        state.question = Verdict.ASKING  # for whoever goes on if that raises, or with more budget
+        if self._limits.evaluations_left() < ASKED:
+            return reason
+        mean, answers = self._ask()
+        with state.changing():
+            state.question = watch.answer(answers, state.es.sigma)
+            seen = answers.mean[~np.isnan(answers.mean)]
+            if state.constraints is None and not watch.noisy and seen.size:
+                state.offer(mean, seen.item(0))
+            if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
+                state.question = Verdict.CLEAR
+        state.warn_of_failures(answers.all)
+        if self._limits.target_reached():
+            return StopReason.TARGET_REACHED
+        # The question may have spent the budget.
+        return self._act(reason) or self._limits.reached()
+
+    def _ask(self) -> tuple[Any, Answers]:
+        """Return the centre of the search, and values of it and of the best point."""
+        state, handled = self._state, self._state.constraints
+        left, asked = self._limits.evaluations_left(), np.empty(0)
+        mean = state.es.mean
+        for _ in range(int(min(ROUNDS, left // ASKED))):
+            (mean,), found = self._values_at([mean], ASKED)
+            values = found[:, 0] if handled is None else handled.values(found[:, 0])
+            asked = np.concatenate((asked, values))
+            if comparable(asked):
+                break
+        left -= asked.size
+        if handled is not None or not comparable(asked):
+            return mean, Answers(asked)
+        if np.unique(asked[np.isfinite(asked)]).size > 1:
+            matters = state.es.can_probe or state.es.probes
+            if state.noise.shared is not None or not matters or left < 2 * ASKED:
+                return mean, Answers(asked)
+            _, twins = self._values_at([mean, mean], ASKED)
+            return mean, Answers(asked, twins=twins)
+        return mean, Answers(asked, best=self._ask_best(left), recorded=state.best_value)
+
+    def _ask_best(self, left: float) -> NDArray[np.float64]:
+        """Return new values of the best point, which was evaluated in an earlier generation.
+
+        One is enough where the value was seen once: that of a noisy objective is never seen again.
+        """
+        state, values = self._state, np.empty(0)
+        once = state.noise.seen < 2
+        while values.size < ASKED and left - values.size >= 1:
+            _, found = self._values_at([state.best_x], 1)
+            values = np.append(values, found)
+            if once and values[0] == state.best_value:
+                break
+        return values
+
+    def _act(self, reason: StopReason | None) -> StopReason | None:
+        """Do what the answer asks for: grow where noise rules; return why to end, if at all."""
+        state = self._state
+        if self._options["noise"] == "no":  # who resumes may know better
+            return reason
+        if state.question is Verdict.UNANSWERED:
+            # Nobody knows whether it is noisy, so that nobody knows whether it converged.
+            return StopReason.STAGNATED if reason in SUSPICIOUS else reason
+        if state.question is not Verdict.HIDDEN:
+            return reason
+        if state.noise.shared and state.es.probes:
+            return reason
+        change = state.noise.shared and state.es.can_probe
+        if not change and 2 * state.es.population_size > self._limits.evaluations_left() / 4:
+            # It goes on as it is while it can: what would end it otherwise is the noise.
+            return None if reason is None else StopReason.NOISY
+        try:
+            with state.changing(MemoryError):
+                state.answer_noise()
+                state.question = Verdict.CLEAR
+        except MemoryError:
+            return StopReason.NOISY
+        self._follow()
+        return None
+
+    def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
+        """Grow where sigma collapses, as at a kink, instead of coming to an end there."""
+        state = self._state
+        ends_it = reason is not None and reason not in RESTARTABLE
+        if ends_it or self._options["noise"] == "no" or state.partial.evaluations:
+            return reason
+        answer = state.es.answer_to_collapse()
+        if answer is None:
+            return reason
+        size = state.es.population_size * 2 ** answer[0]
+        enough = _WORTH * size <= self._limits.evaluations_left()
+        if size > state.largest_population_size or not enough:
+            return reason
+        try:
+            with state.changing(MemoryError):
+                state.answer_collapse(*answer)
+        except MemoryError:
+            return reason
+        self._follow()
+        return None

@@ -1,0 +1,129 @@
+"""Validation: a loss on held-out data decides which mean of the search is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmes.base.tensors import to_numpy
+from mmes.evaluate.values import as_value
+from mmes.strategies.parts.record import checked_scalar, checked_value
+
+_COUNTS = ("count", "generation", "since")
+
+
+class Validation:
+    """Asks for the validation loss of the mean, and keeps the best mean.
+
+    Parameters
+    ----------
+    fun : callable
+        Takes a point, the mean of the search, and returns its loss on held-out data.
+    every : int
+        Generations between two validations.
+    patience : int or None
+        Validations in a row without improvement after which the run should end.
+
+    Attributes
+    ----------
+    best, last : float
+        The best loss and the last one; inf and NaN before the first.
+    x : handle or None
+        The mean of the best loss.
+    count : int
+        Validations so far.
+    generation : int
+        The generation of the last one.
+    since : int
+        Validations since the best.
+    at_end : float or None
+        The loss of the mean at the end of a run; dropped if the run goes on.
+    """
+
+    def __init__(self, fun: Any, every: int, patience: int | None):
+        if not callable(fun):
+            raise TypeError(f"validation must be callable, not {fun!r} (a {type(fun).__name__})")
+        self._fun: Callable[[Any], Any] = fun
+        self._every, self._patience = every, patience
+        self.best, self.last, self.at_end = math.inf, math.nan, None
+        self.x: Any = None
+        self.count = self.generation = self.since = 0
+
+    @classmethod
+    def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation | None:
+        """Return the validation of a run; None where there is none.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it cannot be called, or cannot be combined with what else was given.
+        """
+        if fun is None:
+            if limits["patience"] is not None:
+                raise ValueError("patience needs validation=, the loss that it looks at")
+            return None
+        if constraints is not None:
+            raise ValueError("constraints cannot be combined with validation")
+        return cls(fun, limits["validation_every"], limits["patience"])
+
+    def due(self, generation: int) -> bool:
+        """Return whether the mean after so many generations is to be validated, and was not."""
+        done = self.count > 0 and generation == self.generation
+        return not done and generation % self._every == 0
+
+    def value(self, mean: Any, generation: int) -> float:
+        """Return the loss of a mean; an error tells that it came from here."""
+        try:
+            found = as_value(self._fun(mean))
+        except Exception as error:
+            error.add_note(f"mmes: this was validation=, after generation {generation}")
+            raise
+        return math.inf if math.isnan(found) else found
+
+    def take(self, value: float, generation: int, copy: Callable[[], Any]) -> None:
+        """Take note of the loss after so many generations; `copy` returns the mean, to be kept."""
+        self.last, self.generation = value, generation
+        self.count += 1
+        self.since += 1
+        if value < self.best or self.x is None:
+            self.best, self.x, self.since = value, copy(), 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the patience is at its end."""
+        return self._patience is not None and self.since >= self._patience
+
+    @property
+    def lowest(self) -> float:
+        """The best loss, that at the end included."""
+        return self.best if self.at_end is None else min(self.best, self.at_end)
+
+    # Saving and restoring
+
+    def entries(self) -> dict[str, Any]:
+        """Return what a checkpoint writes as text."""
+        return {name: getattr(self, name) for name in (*_COUNTS, "best", "last", "at_end")}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state."""
+        return {} if self.x is None else {"x": to_numpy(self.x)}
+
+    def restore(self, entries: dict[str, Any], arrays: dict[str, NDArray[Any]], es: Any) -> None:
+        """Take over what `entries` and `arrays` returned; `es` is the optimizer."""
+        for name in _COUNTS:
+            setattr(self, name, checked_scalar(name, entries[name], 0))
+        self.best = checked_value("best", entries["best"])
+        last, end = entries["last"], entries["at_end"]
+        self.last = checked_value("last", last) if self.count else math.nan
+        self.at_end = None if end is None else checked_value("at_end", end)
+        if (self.count == 0) != ("x" not in arrays):
+            raise ValueError("validation has a point without a value, or a value without a point")
+        if "x" in arrays:
+            x = np.array(arrays["x"], np.float64)
+            if x.size != es.dimension or not np.isfinite(x).all():
+                raise ValueError("the point of validation must be finite, one entry per variable")
+            self.x = es.kernel.from_host(x)
