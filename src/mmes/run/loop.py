@@ -255,6 +255,8 @@ class Run:
         rows, self._rows = self._begin(int(centre is not None)), None
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
+        if not whole:
+            es.ask(rows=())  # replicas make candidates by themselves, and nobody asks for them here
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
         values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
         complete = len(values) == es.rows
