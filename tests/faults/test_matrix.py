@@ -59,9 +59,10 @@ def test_row43_pairs_of_features_keep_the_laws_everywhere(pair, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_row43_triples_of_features_keep_the_laws(part, tmp_path):
+    """Every second of them; `tools/attack.py` draws from all at random."""
     found = []
     for number, (kind, chosen) in enumerate(combinations(3)):
-        if number % 20 == part and not any(feature.costly for feature in chosen):
+        if number % 40 == 2 * part and not any(feature.costly for feature in chosen):
             found.append(check(kind, chosen, part, tmp_path / str(number)))
     assert not "\n".join(filter(None, found))
 
