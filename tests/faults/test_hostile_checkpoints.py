@@ -406,6 +406,17 @@ def test_row14_a_count_that_is_no_count_is_refused(saved, wrong):
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
 
 
+def test_row14_patience_without_a_validation_is_refused(saved):
+    """Failed before: a ValueError about an option that whoever resumes had not given."""
+    state, arrays = checkpoint.read(saved)
+    state["limits"]["patience"] = 5
+    rewrite(saved, state, {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(CheckpointError, match="give validation= as then, or patience=None"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+    result = mmes.resume(saved, hostile.sphere, max_evaluations=310, patience=None)
+    assert result.nfev == 310
+
+
 def test_row14_counts_that_do_not_add_up_are_refused(saved):
     state, arrays = checkpoint.read(saved)
     state["spent"]["evaluations"] += 10
