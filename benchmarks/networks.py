@@ -1,6 +1,6 @@
 """Networks without gradients, beside OpenAI-ES, PGPE and MeZO: what docs/networks.md reports.
 
-    python benchmarks/networks.py transformer [--small] [--seconds 520]
+    python benchmarks/networks.py transformer [--small] [--ours] [--seconds 500]
     python benchmarks/networks.py large|policy|updates [--small] [--seconds 250]
 
 `transformer`: the model of ``examples/language_model.py`` (4.9 million parameters), trained on
@@ -51,9 +51,12 @@ class Report:
         Of the file.
     seconds : float
         After which nothing new is begun.
+    ours : bool
+        Whether the peers are left out.
     """
 
-    def __init__(self, name: str, seconds: float):
+    def __init__(self, name: str, seconds: float, ours: bool):
+        self.ours = ours
         self.path = Path(os.environ.get("OUT", ".")) / f"networks-{name}.json"
         self.rows: list[dict[str, Any]] = []
         self._seconds = seconds
@@ -277,12 +280,14 @@ def transformer(report: Report, small: bool) -> None:
             one(SIGMA * 3, best)
         return best
 
+    report.run("mmes sigma0=0.003 lambda=200", lambda: ours(0.003, 1, population_size=200))
+    if report.ours:
+        return
     tuned("OpenAI-ES", openai_es, (3e-4, 1e-3, 1e-4, 3e-3), marks)
     # Its steps are many and short, and take the longest: the best at the first mark goes on.
     rate = tuned("MeZO", mezo, (1e-4, 3e-5, 3e-4, 1e-5), marks[:1])
     report.run(f"MeZO sigma={SIGMA} rate={rate}", lambda: peer(mezo, SIGMA, rate))
     tuned("PGPE", pgpe, (3e-4, 1e-3, 1e-4, 3e-3), marks)
-    report.run("mmes sigma0=0.003 lambda=200", lambda: ours(0.003, 1, population_size=200))
     for sigma0 in (0.003, 0.0003, 0.01):
         report.run(f"mmes sigma0={sigma0} seed=2", lambda s=sigma0: ours(s, 2))
 
@@ -487,9 +492,10 @@ def main() -> None:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--small", action="store_true", help="for a CPU, to see that it works")
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--ours", action="store_true", help="the transformer without the peers")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    PARTS[given.part](Report(given.part, given.seconds), given.small)
+    PARTS[given.part](Report(given.part, given.seconds, given.ours), given.small)
 
 
 BEGAN = time.perf_counter()

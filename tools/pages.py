@@ -1,7 +1,7 @@
 """Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
 
-Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`; matplotlib, a minute or
-two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`, `networks`; matplotlib, a
+minute or two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
 status tells whether the table is up to date.
 """
 
@@ -236,8 +236,83 @@ def step_size() -> None:
     save(made, "step_size")
 
 
+class SmallNetwork:
+    """A network of 10, 16 and 4 units in numpy, and data that another one has made."""
+
+    n = 11 * 16 + 17 * 4
+    samples, held_out = 4000, 2000
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(1)
+        self.data = rng.standard_normal((self.samples + self.held_out, 10))
+        answers = self.answers(2 * rng.standard_normal((1, self.n)), self.data)[0]
+        self.labels = (answers + 0.5 * rng.gumbel(size=answers.shape)).argmax(1)
+
+    def answers(self, points: Any, data: Any) -> Any:
+        first = points[:, :176].reshape(-1, 11, 16)
+        second = points[:, 176:].reshape(-1, 17, 4)
+        hidden = np.tanh(np.einsum("si,kij->ksj", data, first[:, :-1]) + first[:, -1:])
+        return np.einsum("ksj,kjc->ksc", hidden, second[:, :-1]) + second[:, -1:]
+
+    def entropy(self, points: Any, rows: Any) -> Any:
+        """Return the cross entropy of each candidate on these rows of the data."""
+        answers = self.answers(points, self.data[rows])
+        answers -= answers.max(2, keepdims=True)
+        right = np.take_along_axis(answers, self.labels[rows][None, :, None], 2)[..., 0]
+        return (np.log(np.exp(answers).sum(2)) - right).mean(1)
+
+    def errors(self, points: Any, rows: Any) -> Any:
+        """Return the share of these rows that each candidate gets wrong."""
+        return (self.answers(points, self.data[rows]).argmax(2) != self.labels[rows]).mean(1)
+
+
+def networks() -> None:
+    """Draw the loss on held-out data of a small network, by where its batches come from."""
+    made, axes = figure()
+    net, rng = SmallNetwork(), np.random.default_rng(2)
+    test = np.arange(net.samples, net.samples + net.held_out)
+    start = 0.3 * rng.standard_normal(net.n)
+
+    def rows(generation: int) -> Any:
+        return np.random.default_rng(generation).integers(0, net.samples, 64)
+
+    def followed(axis: Any, look: Any, label: str, fun: Any, **options: Any) -> None:
+        trace: tuple[list[float], list[float]] = [], []
+
+        def watch(p: Any) -> None:
+            if p.generation % 10 == 0:
+                trace[0].append(p.evaluations)
+                trace[1].append(look(p.mean[None], test).item())
+
+        options = {"vectorized": True} | options
+        r = mmes.minimize(
+            fun, start, 0.1, seed=1, callback=watch, max_evaluations=30_000, **options
+        )
+        print(label, r.nfev, trace[1][-1], r.reason.name)
+        axis.plot(*trace, color=COLORS[len(axis.lines)], label=label, linewidth=1)
+
+    draws = np.random.default_rng(3)
+
+    def another(x: Any) -> float:
+        return float(net.entropy(x[None], draws.integers(0, net.samples, 64))[0])
+
+    followed(axes[0], net.entropy, "the next batch per generation", net.entropy, batches=rows)
+    followed(axes[0], net.entropy, "another batch per candidate", another, vectorized=False)
+    followed(
+        axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0))
+    )
+    axes[0].set(title="cross entropy, held out", xlabel="evaluations", ylim=(0.6, 1.6))
+    followed(axes[1], net.errors, "trained on cross entropy", net.entropy, batches=rows)
+    followed(axes[1], net.errors, "trained on the errors", net.errors, batches=rows)
+    axes[1].set(title="share of errors, held out", xlabel="evaluations")
+    for axis in axes:
+        axis.legend(frameon=False)
+        axis.set_xticks(range(0, 30_001, 10_000))
+    save(made, "networks")
+
+
 MAKERS: dict[str, Callable[[], None]] = {
-    maker.__name__: maker for maker in (reasons, sigma0, bounds, noise, step_size)
+    maker.__name__: maker for maker in (reasons, sigma0, bounds, noise, step_size, networks)
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_each_generation_has_the_next_batch_of_a_loader(mode: str) -> None:
     )
     plain = loader()
     expected = [batch for _ in range(5) for batch, _ in plain][:23]
-    different = [seen[0], *(b for a, b in zip(seen, seen[1:], strict=False) if b is not a)]
+    different = [seen[0], *(b for a, b in itertools.pairwise(seen) if b is not a)]
     assert len(different) == 23
     assert all(map(torch.equal, different, expected))
     # The module holds what is returned, the mean.

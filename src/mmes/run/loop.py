@@ -29,7 +29,6 @@ from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.protocol import MakesEvaluator, location_of
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
-from mmes.run.batches import WHY, Batches, check_target, options_for_batches
 from mmes.run.display import watchers
 from mmes.run.evaluation import Evaluation
 from mmes.run.growth import Growth
@@ -42,7 +41,8 @@ from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes
 from mmes.run.settings import RunSettings
 from mmes.run.state import Code, RunState, Spent
-from mmes.run.validation import Validation
+from mmes.run.training.batches import WHY, Batches, check_target, options_for_batches
+from mmes.run.training.validation import Validation
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 

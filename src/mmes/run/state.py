@@ -20,7 +20,7 @@ from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
 from mmes.run.result import Result
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
-from mmes.run.validation import Validation
+from mmes.run.training.validation import Validation
 from mmes.strategies import Optimizer
 from mmes.strategies.parts.record import checked_scalar, checked_value
 

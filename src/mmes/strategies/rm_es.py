@@ -100,6 +100,8 @@ class RmSearch(Recorded[State]):
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
         self._kernel, self._seed = kernel, setup.seed
+        self._normals: tuple[Any, Any] = (None, None)
+        self._former: tuple[Any, Any] | None = None  # of the archive, once a step is begun
         self._sampler = Sampler(setup, p.draws)
         self.state = State(
             setup.mean,
@@ -130,11 +132,8 @@ class RmSearch(Recorded[State]):
         state, p = self.state, self.population
         newest_first = state.archive.order[::-1]
         used = newest_first.size
-        normals = self._kernel.normals(
-            p.draws * used, self._seed, Stream.MIXTURE_FACTOR, generation
-        )
         law = directed_law(
-            normals.reshape(p.draws, used),
+            self._factors(generation).reshape(p.draws, used),
             newest_first,
             self.c_cov * powers(1 - self.c_cov, used),
             (1 - self.c_cov) ** self.archive_size,
@@ -142,10 +141,48 @@ class RmSearch(Recorded[State]):
         )
         self._sampler.fill(population, rows, state, generation, law, state.archive.vectors)
 
+    def _factors(self, generation: int) -> NDArray[np.float32]:
+        """Return the normals r_i of a generation; they may have been made before."""
+        count = self.population.draws * self.state.archive.order.size
+        if self._normals[0] != (generation, count):
+            made = self._kernel.normals(count, self._seed, Stream.MIXTURE_FACTOR, generation)
+            self._normals = (generation, count), made
+        return self._normals[1]
+
+    def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
+        """Begin `update` ahead of the values; it follows, or `give_up` where all failed."""
+        archive = self.state.archive
+        self._former = archive.order.copy(), archive.stamps.copy()
+        self._move(population, np.arange(self.population.mu), generation, ranking)
+
+    def give_up(self) -> None:
+        """Take back what was begun: no value is a number, so that no vector has moved."""
+        if self._former is not None:
+            self.state.archive.order, self.state.archive.stamps = self._former
+            self._former = None
+
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
         """Take in an evaluated generation."""
+        state = self.state
+        if self._former is None:
+            self._move(population, ranking[: self.population.mu], generation)
+        self._former = None
+        if self._kernel.device is not None:
+            self._factors(generation + 1)  # now: the device is at work
+        # sigma <- sigma exp(s / d), by the rank-based success rule.
+        state.sigma = bounded_sigma(
+            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
+        )
+
+    def _move(
+        self,
+        population: Handle,
+        parents: NDArray[np.int64],
+        generation: int,
+        on_device: Handle | None = None,
+    ) -> None:
         state, p = self.state, self.population
         # Memory: the smallest i >= 2 with minimal t_i - t_{i-1} makes room; the oldest if that
         # minimum exceeds T.
@@ -156,18 +193,15 @@ class RmSearch(Recorded[State]):
         self._kernel.recombine(
             RecombineCall(
                 population,
-                ranking[: p.mu],
+                parents,
                 p.weights,
                 state.mean,
                 state.path,
                 1 - self.c_c,
                 math.sqrt(self.c_c * (2 - self.c_c) * p.mu_eff) / state.sigma,
                 self._kernel.row(state.archive.vectors, row),
+                on_device,
             )
-        )
-        # sigma <- sigma exp(s / d), by the rank-based success rule.
-        state.sigma = bounded_sigma(
-            state.sigma * self.rule.growth(state.step, Evidence(values[ranking]))
         )
 
 

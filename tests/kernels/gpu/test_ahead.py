@@ -64,7 +64,9 @@ def check_same_search(one: dict[str, Any], other: dict[str, Any]) -> None:
             np.testing.assert_array_equal(one["arrays"][name], other["arrays"][name])
 
 
-@pytest.mark.parametrize(("name", "bounds"), [("mmes", None), ("adaptive", (-1.5, 1.2))])
+@pytest.mark.parametrize(
+    ("name", "bounds"), [("mmes", None), ("adaptive", (-1.5, 1.2)), ("rm-es", None)]
+)
 def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) -> None:
     options = {}
     if bounds is not None:

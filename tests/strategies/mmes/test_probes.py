@@ -190,3 +190,21 @@ def test_on_a_device() -> None:
     assert device.sigma == pytest.approx(host.sigma, rel=1e-6)
     # Directions are float32, and sums are taken in another order.
     np.testing.assert_allclose(np.asarray(device.mean), host.mean, atol=1e-5)
+
+
+def test_probes_that_are_better_than_all_candidates_say_enough() -> None:
+    values = np.arange(3.0, 60.0)
+    assert advantage(1.0, 2.0, values) == 0.4
+    assert advantage(2.0, 1.0, values) == -0.4
+    assert advantage(2.0, 2.0, values) == 0.0
+    # One candidate beside them, and ranks are what counts.
+    assert abs(advantage(1.0, 3.5, values)) < 0.1  # type: ignore[arg-type]
+
+
+def test_steps_that_are_far_too_long_become_short_soon() -> None:
+    n = 3000
+    es = mmes.AdaptiveMMES(np.ones(n), 30.0, seed=1, step_size="probes", stagnation_window="off")
+    for _ in range(60):
+        points = es.ask()
+        es.tell((points**2).sum(1))
+    assert es.sigma < 3.0  # by ranks alone it is above 10 still

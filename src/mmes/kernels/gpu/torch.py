@@ -32,6 +32,8 @@ from mmes.spaces.boxes import Box, BoxCode
 
 # Numbers of a tile: rows times coordinates.
 TILE = 2**21
+# Coordinates that are summed up one after the other in products of rows.
+_PART = 2048
 _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float32": torch.float32,
@@ -314,7 +316,7 @@ class TorchKernel:
         products = torch.zeros((rows.shape[0], taken.size), dtype=torch.float64, device=self.place)
         for first, last in _tiles(vectors.shape[1], max(taken.size, draws.size, 1)):
             z = self.parts(noise, draws, (first, last), (seed, generation))
-            products += z.to(torch.float64) @ vectors[chosen, first:last].to(torch.float64).T
+            products += inner_products(z, vectors[chosen, first:last])
         found = self.to_host(products)[draws[:, None], columns.reshape(rows.shape)]
         return np.where(rows < 0, 0.0, found)
 
@@ -336,17 +338,20 @@ class TorchKernel:
         """See `ReducingKernel.gram`; always accurate here."""
         m = vectors.shape[0]
         total = torch.zeros((m, m), dtype=torch.float64, device=self.place)
-        for first, last in _tiles(vectors.shape[1], m):
-            wide = vectors[:, first:last].to(torch.float64)
-            total += wide @ wide.T
+        for first, last in self.wide_tiles(vectors.shape[1], m):
+            part = vectors[:, first:last]
+            total += inner_products(part, part)
         return self.to_host(total)
 
     def accumulate(
         self, vectors: torch.Tensor, decays: Vector, gains: Vector, step: torch.Tensor
     ) -> None:
         """See `ReducingKernel.accumulate`."""
-        for vector, decay, gain in zip(vectors, decays.tolist(), gains.tolist(), strict=True):
-            vector.copy_(vector.to(torch.float64).mul_(decay).add_(step, alpha=gain))
+        decay, gain = (self.tensor(factors)[:, None] for factors in (decays, gains))
+        for first, last in self.wide_tiles(*vectors.shape[::-1]):
+            part = vectors[:, first:last]
+            wide = part.to(torch.float64).mul_(decay)
+            part.copy_(wide.addcmul_(gain, step[None, first:last].to(torch.float64)))
 
     def combine(
         self,
@@ -372,6 +377,10 @@ class TorchKernel:
             step.sub_(t * q).div_(torch.sqrt(1 + t * t))
 
     # Inner works
+
+    def wide_tiles(self, n: int, rows: int) -> Iterator[tuple[int, int]]:
+        """Yield spans of the coordinates, few of them on a GPU, where each costs launches."""
+        return _tiles(n, rows, TILE if self.place.type == "cpu" else 8 * TILE)
 
     def parts(
         self,
@@ -422,9 +431,23 @@ class TorchKernel:
         return torch.tensor(array, device=self.place)
 
 
-def _tiles(n: int, rows: int) -> Iterator[tuple[int, int]]:
+def inner_products(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+    """Return all products of rows of one with rows of another, in float64.
+
+    In parts along the rows, which a GPU works on at once: a product of few but very long rows would
+    keep a small share of it busy.
+    """
+    one, two = one.to(torch.float64), two.to(torch.float64)
+    count = one.shape[1] // _PART
+    whole = count * _PART
+    parts = one[:, :whole].view(len(one), count, _PART).transpose(0, 1)
+    others = two[:, :whole].view(len(two), count, _PART).permute(1, 2, 0)
+    return torch.bmm(parts, others).sum(0).add_(one[:, whole:] @ two[:, whole:].T)
+
+
+def _tiles(n: int, rows: int, tile: int = TILE) -> Iterator[tuple[int, int]]:
     """Yield spans of the coordinates, each beginning at a chunk of random words."""
-    width = max(TILE // rows // randomness.CHUNK, 1) * randomness.CHUNK
+    width = max(tile // rows // randomness.CHUNK, 1) * randomness.CHUNK
     for first in range(0, n, width):
         yield first, min(first + width, n)
 

@@ -17,11 +17,12 @@ import torch
 from numpy.typing import NDArray
 
 from mmes.kernels.gpu import triton_code, triton_steps
-from mmes.kernels.gpu.torch import TorchKernel
+from mmes.kernels.gpu.torch import TorchKernel, inner_products
 from mmes.kernels.gpu.triton_launch import Launch, Launcher
 from mmes.kernels.gpu.triton_mail import Arrivals, Flow, Upload
 from mmes.kernels.protocol import (
     DrawnRows,
+    Noise,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -50,6 +51,8 @@ AHEAD = 2**18
 # Rows and factors of one program that draws them.
 _SMALL = 128
 _HEAD = triton_code.HEAD
+# Numbers of noise that are made at a time to be projected.
+_PROJECTED = 2**28
 # Sums over parts of the coordinates; their number does not depend on the GPU.
 _PARTS = 4096
 
@@ -172,6 +175,32 @@ class TritonKernel(TorchKernel):
         )
         self.launch(self._news, *tables.drawing)
         self.launch(self._step, fused)
+
+    def project(
+        self,
+        vectors: torch.Tensor,
+        rows: NDArray[np.int64],
+        noise: Noise,
+        seed: int,
+        generation: int,
+    ) -> Vector:
+        """See `ReducingKernel.project`; the noise is made by the kernel that samples."""
+        draws, n = rows.shape[0], vectors.shape[1]
+        taken, columns = np.unique(rows, return_inverse=True)
+        chosen = self.tensor(np.maximum(taken, 0))
+        found = np.empty((draws, taken.size))
+        origin, law = self.vector(n), StepLaw(noise=noise)
+        few = max(_PROJECTED // n, 1)
+        for first in range(0, draws, few):
+            some = np.arange(first, min(first + few, draws))
+            z = torch.empty((some.size, n), dtype=torch.float32, device=self.place)
+            self.sample(SampleCall(z, draws, origin, 1.0, None, law, None, seed, generation, some))
+            products = torch.zeros((some.size, taken.size), dtype=torch.float64, device=self.place)
+            for begin, end in self.wide_tiles(n, max(some.size, taken.size)):
+                products += inner_products(z[:, begin:end], vectors[chosen, begin:end])
+            found[some] = self.to_host(products)
+        found = found[np.arange(draws)[:, None], columns.reshape(rows.shape)]
+        return np.where(rows < 0, 0.0, found)
 
     def _tables(self, call: SampleCall, drawn: DrawnRows | None) -> _Tables:
         """Return what the draws of a generation mix; what is not there is a tensor not read."""

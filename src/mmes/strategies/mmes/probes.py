@@ -30,13 +30,16 @@ RISING = 20
 """Generations without a new largest sigma after which directions are learnt."""
 # Rate of the average s, and how much it is damped.
 _RATE, _DAMPING = 0.3, 3.0
+_AT_LEAST = 0.4
 
 
 def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> float | None:
     """Return a, by ranks among both probes and the candidates; None where a probe failed.
 
     Of equal values each has the middle rank, so that they favour neither. A candidate that failed
-    has the value inf.
+    has the value inf. Where both probes are better than all candidates, as with steps that are far
+    too long, ranks do not tell how much better one of them is: a is `_AT_LEAST` then, so that sigma
+    does not take hundreds of generations to fall.
     """
     if not (math.isfinite(forward) and math.isfinite(backward)):
         return None
@@ -45,7 +48,10 @@ def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> f
     above = np.count_nonzero(values > low) + np.count_nonzero(values >= low)
     beyond = np.count_nonzero(values > high) + np.count_nonzero(values >= high)
     apart = (above - beyond) / 2 + (low < high)
-    return math.copysign(apart, backward - forward) / values.size
+    a = math.copysign(apart, backward - forward) / values.size
+    if low < high < values.min():
+        return math.copysign(max(abs(a), _AT_LEAST), a)
+    return a
 
 
 def adapt(state: State, forward: float, backward: float, values: NDArray[np.float64]) -> None:

@@ -13,8 +13,6 @@ from mmes.base.tensors import to_numpy
 from mmes.evaluate.values import as_value
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
-_COUNTS = ("count", "generation", "since")
-
 
 class Validation:
     """Asks for the validation loss of the mean, and keeps the best mean.
@@ -106,7 +104,14 @@ class Validation:
 
     def entries(self) -> dict[str, Any]:
         """Return what a checkpoint writes as text."""
-        return {name: getattr(self, name) for name in (*_COUNTS, "best", "last", "at_end")}
+        return {
+            "count": self.count,
+            "generation": self.generation,
+            "since": self.since,
+            "best": self.best,
+            "last": self.last,
+            "at_end": self.at_end,
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state."""
@@ -114,8 +119,9 @@ class Validation:
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, NDArray[Any]], es: Any) -> None:
         """Take over what `entries` and `arrays` returned; `es` is the optimizer."""
-        for name in _COUNTS:
-            setattr(self, name, checked_scalar(name, entries[name], 0))
+        self.count, self.generation, self.since = (
+            checked_scalar(name, entries[name], 0) for name in ("count", "generation", "since")
+        )
         self.best = checked_value("best", entries["best"])
         last, end = entries["last"], entries["at_end"]
         self.last = checked_value("last", last) if self.count else math.nan

@@ -1,0 +1,1 @@
+"""What training a network needs besides: batches of data, and validation."""
