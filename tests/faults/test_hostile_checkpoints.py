@@ -406,6 +406,19 @@ def test_row14_a_count_that_is_no_count_is_refused(saved, wrong):
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
 
 
+@pytest.mark.parametrize("wrong", [-1, 10**9])
+def test_row14_a_row_that_is_not_there_is_refused(tmp_path, wrong):
+    """Failed before: IndexError where the next path was stored."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "strategy": "fast-cma", "checkpoint": path, "max_evaluations": 60}
+    mmes.minimize(hostile.sphere, *START, **options)
+    state, arrays = checkpoint.read(path)
+    state["search"]["search"]["oldest"] = wrong
+    rewrite(path, state, {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(path, hostile.sphere, max_evaluations=310)
+
+
 def test_row14_patience_without_a_validation_is_refused(saved):
     """Failed before: a ValueError about an option that whoever resumes had not given."""
     state, arrays = checkpoint.read(saved)
