@@ -457,6 +457,27 @@ def test_in_place_buffers_and_modes_stay() -> None:
         assert torch.equal(buffer, before)
 
 
+def test_in_place_buffers_stay_where_the_loss_raises_or_validates() -> None:
+    """Failed before: they were left as the candidate that raised had made them."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    kept, calls = [buffer.clone() for buffer in model.buffers()], 0
+
+    def failing(model: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        value = loss(model)  # the statistics of the batch have changed the buffers
+        if calls > 30:
+            raise OSError("the data are gone")
+        return value
+
+    options = {"mode": "in_place", "training": True, "max_evaluations": 300, "seed": 1}
+    with pytest.raises(mmes.errors.EvaluationError, match="the data are gone"):
+        minimize_module(model, failing, 0.05, validation=loss, **options)
+    for buffer, before in zip(model.buffers(), kept, strict=True):
+        assert torch.equal(buffer, before)
+
+
 def test_in_place_is_chosen_where_no_copy_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     model = net()
     flat = FlatParameters(model)

@@ -28,7 +28,7 @@ from mmes.strategies.parts.population import (
     value_or,
 )
 from mmes.strategies.parts.recombination import bounded_sigma, default_population_size
-from mmes.strategies.parts.record import Recorded
+from mmes.strategies.parts.record import Arrays, Recorded
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -105,6 +105,15 @@ class FastCMASearch(Recorded[State]):
             paths=kernel.directions(self.archive_size + 1, n),
             scale=setup.scale,
         )
+
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
+        """See `Search.restore`."""
+        super().restore(scalars, arrays)
+        if not 0 <= self.state.oldest < self.archive_size:
+            raise ValueError(
+                f"oldest must be a row of the {self.archive_size} stored paths, not "
+                f"{self.state.oldest}"
+            )
 
     @classmethod
     def planned(

@@ -155,8 +155,7 @@ class AskTell(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        rounded = isinstance(self.box, Rounded)
-        watched = self.watches_collapse and not (self.probes or rounded)
+        watched = self.watches_collapse and not (self.probes or isinstance(self.box, Rounded))
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -164,7 +163,7 @@ class AskTell(Optimizer):
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
-            integers=rounded,
+            rounded=self.box if isinstance(self.box, Rounded) else None,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 
@@ -529,9 +528,12 @@ class AskTell(Optimizer):
                 least = rounded.least_sigma(search.population_size, smallest)
                 short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
-            elif _ties_decide(ranked, ranking, failures):
+            if self._rules.may_be_plateau(sigma) and _ties_decide(ranked, ranking, failures):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
+        least = self._rules.least_sigma(search, self.kernel, self.generation)
+        if search.sigma < least:
+            search.sigma = least
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None
         self._forget()
