@@ -19,7 +19,7 @@ GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahe
 	tests/kernels/test_without_population.py tests/strategies/shell/test_without_population.py \
 	tests/strategies/test_devices.py tests/run/test_devices.py
 
-.PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock bench reproduce clean
+.PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock release bench reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -61,7 +61,7 @@ test-torch: $(VENV)/.installed $(VENV)/.torch
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m pytest -m "not slow" tests/integrations $(GPU_TESTS) tests/replicas \
-		tests/project/test_docs.py tests/project/test_code_of_docs.py
+		tests/project/test_docs.py tests/project/test_code_of_docs.py tests/project/test_five_minutes.py
 
 test-all: $(VENV)/.installed
 	$(BIN)/python -m pytest --timeout 3600
@@ -89,7 +89,7 @@ docs: $(VENV)/.installed $(VENV)/.extras
 # Every example of a docstring, and every code block of the pages.
 docs-test: $(VENV)/.installed $(VENV)/.extras
 	$(BIN)/python -m sphinx -W -n --keep-going -b doctest -D sphinx_gallery_conf.plot_gallery=0 docs build/docs/doctest
-	$(BIN)/python -m pytest tests/project/test_docs.py tests/project/test_code_of_docs.py
+	$(BIN)/python -m pytest tests/project/test_docs.py tests/project/test_code_of_docs.py tests/project/test_five_minutes.py
 
 # The versions that were tested together, a week old at least; `make` installs these.
 lock: $(VENV)/.tools
@@ -97,6 +97,10 @@ lock: $(VENV)/.tools
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-header \
 		--no-annotate --constraint packaging/pins.txt --upgrade \
 		--exclude-newer "$$(date -u -d '7 days ago' +%Y-%m-%dT00:00:00Z)" -o requirements.lock
+
+# Source archive and wheels in dist/, checked, and tried in empty environments of several Pythons.
+release:
+	$(PYTHON) packaging/release.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/ask_tell.py

@@ -1,4 +1,4 @@
-"""What negative weights save in few variables: CMA-ES as published beside active CMA-ES.
+"""What negative weights save with few variables: CMA-ES as published and active CMA-ES.
 
     python benchmarks/active.py [--dimensions 10 30 60] [--seeds 3]
 

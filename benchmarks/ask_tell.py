@@ -5,13 +5,13 @@
 
 For every dimension and kernel: the time of ask + tell per generation, divided by the time that
 numpy's ``standard_normal((lambda, n))`` takes on one thread. Both are called in turns, so that
-caches are as cold as an objective leaves them and a busy machine slows both alike; the fraction is
-the median of seven repetitions, each of which compares the medians of its calls. Where other
-processes empty the caches all the time, a lower quantile of the calls (``--quantile 0.1``) shows
-what is left when they do not. One thread is measured in processor time, several in wall-clock time.
-The archive is full: empty slots would cost nothing. It gives way to `--memory`, and the number of
-directions is printed. The peak memory is that of a process of its own. The objective is free (a
-table of random values), so nothing of it is counted.
+caches are as cold as after an objective and a busy machine slows both equally; the fraction is the
+median of seven repetitions, each of which compares the medians of its calls. If other processes
+keep emptying the caches, a lower quantile of the calls (``--quantile 0.1``) shows the time without
+this. One thread is measured in processor time, several in wall-clock time. The archive is full:
+empty slots would cost nothing. It is limited by `--memory`, and the number of directions is
+printed. The peak memory is that of a separate process. The objective is free (a table of random
+values), so it is not counted.
 """
 
 from __future__ import annotations
@@ -155,9 +155,13 @@ def in_a_process(target, *arguments, **options):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dimensions", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each repetition")
-    parser.add_argument("--quantile", type=float, default=0.5, help="of the calls' times")
-    parser.add_argument("--memory", type=float, default=2.0, help="GiB for the archive at most")
+    parser.add_argument("--seconds", type=float, default=0.5, help="seconds per repetition")
+    parser.add_argument(
+        "--quantile", type=float, default=0.5, help=("quantile of the times of the calls")
+    )
+    parser.add_argument(
+        "--memory", type=float, default=2.0, help=("maximum size of the archive in GiB")
+    )
     parser.add_argument("--quick", action="store_true", help="one thread of the native kernel only")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))

@@ -8,7 +8,7 @@
 the area is the mean, over the evaluations on a logarithmic scale from n to the budget, of the share
 of targets reached. Needs the extra `coco`. A run that is in the file is not repeated.
 
-N.B. COCO's proposal is the centre of the box; on f19 it is better than all that anyone finds
+N.B. COCO's proposal is the centre of the box; on f19 it is better than anything the strategies find
 (--leave-out 19). Since x0 is evaluated first, all strategies get its value.
 """
 # pyright: reportMissingImports=false
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--strategy", action="append", choices=STRATEGIES)
-    parser.add_argument("--table", action="store_true", help="make no runs")
+    parser.add_argument("--table", action="store_true", help="print only the table")
     parser.add_argument("--leave-out", action="append", default=[], metavar="FUNCTION")
     arguments = parser.parse_args()
     if not arguments.table:

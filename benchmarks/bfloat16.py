@@ -1,8 +1,8 @@
 """What stored directions in bfloat16 cost in evaluations: python benchmarks/bfloat16.py
 
-Ill-conditioned functions, as they are and turned at random: rounding a direction to eight bits
-turns it by a third of a percent, which a turned function feels in its steep directions. By default
-n = 300; the target is 1e-8.
+Ill-conditioned functions, unrotated and rotated at random: rounding a direction to eight bits
+changes it by a third of a percent, which matters in the steep directions of a rotated function. By
+default n = 300; the target is 1e-8.
 """
 
 from __future__ import annotations

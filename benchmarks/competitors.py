@@ -4,7 +4,7 @@
 
 For each run: the best value, the processor time per evaluation (of which in the objective), the
 seconds that 3e6 evaluations would take, and that time as a multiple of the first strategy's on the
-same function. Processor time, because a shared machine stretches the other kind.
+same function. Processor time is used, because other work on the machine affects wall time.
 """
 
 from __future__ import annotations

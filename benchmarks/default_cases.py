@@ -1,4 +1,4 @@
-"""The cases of `benchmarks/defaults.py`: problems as users have them, each with its goal."""
+"""The cases of `benchmarks/defaults.py`: typical problems of users, each with its goal."""
 
 from __future__ import annotations
 

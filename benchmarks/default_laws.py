@@ -1,4 +1,4 @@
-"""The laws of `benchmarks/defaults.py`: cases that are not a race, each with its goal."""
+"""The laws of `benchmarks/defaults.py`: cases other than speed, each with its goal."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Is a call without options right? Problems as users have them, each with a goal, and rivals.
+"""Is a call without options good enough? Typical problems, each with a goal, and rivals.
 
     python benchmarks/defaults.py                     # all, medians of 5 seeds: about half an hour
     python benchmarks/defaults.py --quick             # 2 seeds, up to 200 variables: minutes
     python benchmarks/defaults.py --only walls --seeds 3 --no-rivals
 
-A cell is the median of the evaluations to the target (where it was missed, how far from it), or the
+A cell is the median of the evaluations to the target (if it was missed, the distance to it), or the
 median true value at the end. Rivals get the same budget: pycma's `fmin2` (up to 200 variables and a
-minute per run), SciPy's `differential_evolution` (in x0 +- 5 sigma0 where there is no box)
-and L-BFGS-B with finite differences; three seeds, from 200 variables on one. bbob-largescale is a
-program of its own, `benchmarks/bbob.py`, and so is the table of 1000 variables, `thousand.py`.
+minute per run), SciPy's `differential_evolution` (in x0 +- 5 sigma0 where there is no box) and
+L-BFGS-B with finite differences; three seeds, from 200 variables on one. bbob-largescale is a
+separate program, `benchmarks/bbob.py`, and so is the table of 1000 variables, `thousand.py`.
 """
 
 from __future__ import annotations

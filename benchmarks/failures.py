@@ -1,4 +1,4 @@
-"""What failed evaluations cost: a sphere to 1e-8 whose evaluations give NaN at random.
+"""What failed evaluations cost: a sphere to 1e-8 whose evaluations return NaN at random.
 
 python benchmarks/failures.py [--dimensions 50,300,1000] [--strategies all] [--shares 1,5,20]
 [--seeds 1] [--record out/failures.jsonl] [--table]
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--shares", default="1,5,20", help="failures in percent")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--record", type=Path, default=Path("out/failures.jsonl"))
-    parser.add_argument("--table", action="store_true", help="print the table of what is recorded")
+    parser.add_argument("--table", action="store_true", help="print the table of the recorded runs")
     given = parser.parse_args()
     names = list(STRATEGIES) if given.strategies == "all" else given.strategies.split(",")
     sizes = [int(n) for n in given.dimensions.split(",")]

@@ -1,12 +1,12 @@
-"""What the state on a GPU costs: sampling, ask + tell, a network; as shares of copy bandwidth.
+"""What a search on a GPU costs: sampling, ask + tell, a network; as fractions of copy bandwidth.
 
     python benchmarks/gpu.py [--json FILE] [--quick] [--variants] [--profile]
 
 Bytes are those that must move: every distinct row that a generation mixes read once, candidates
 written once, mean, path and the parents read, mean, path and the new direction written. The copy
 bandwidth (bytes read plus bytes written) is measured in the same run. Absolute times hold for the
-GPU that is named. A generation is `ask`, values that lie on the GPU, and `tell`; the GPU is waited
-for at the end of the generations that are timed. Beside the GPU's figures stand those of the native
+GPU that is named. A generation is `ask`, values that are on the GPU, and `tell`; the program waits
+for the GPU at the end of the timed generations. For comparison there are figures of the native
 kernel on one thread of the same machine, and of numpy's normals alone. Without the compiled part of
 mmes (``PYTHONPATH=src python benchmarks/gpu.py``) the host's part of a generation takes longer.
 """
@@ -340,10 +340,14 @@ DEFAULTS = triton._BLOCKS, triton._DRAWS, triton._WARPS
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", help="file for all figures")
-    parser.add_argument("--profile", action="store_true", help="also the host's time, by function")
-    parser.add_argument("--quick", action="store_true", help="only where the host sets the time")
-    parser.add_argument("--variants", action="store_true", help="also other shapes of programs")
+    parser.add_argument("--json", help="write all figures to this file")
+    parser.add_argument(
+        "--profile", action="store_true", help=("also print the host's time by function")
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help=("only the cases in which the host limits the speed")
+    )
+    parser.add_argument("--variants", action="store_true", help="also measure other kernel shapes")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", mmes.errors.KernelWarning)
     import triton as compiler

@@ -2,10 +2,10 @@
 
     python benchmarks/gpu_peers.py [ours] [evotorch] [evosax] [--n 1000000]
 
-Whole generations are timed, the objective |x| included; it is one pass over the candidates. All
+Whole generations are timed, including the objective |x|, which is one pass over the candidates. All
 have the same number of candidates, float32. EvoTorch and ours are called from Python once per
 generation; generations of evosax are compiled together, 50 in one call, which is its fastest use.
-Each package works in a process of its own, so that JAX and torch do not share the GPU's memory.
+Each package runs in a separate process, so that JAX and torch do not share the GPU's memory.
 """
 
 from __future__ import annotations

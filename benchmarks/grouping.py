@@ -4,8 +4,8 @@
 
 The default is the published threshold.
 
-A function counts as right when every non-separable group was found as it is, and exactly the
-separable variables were found separable. About two minutes for all 20.
+A function counts as right if all non-separable groups were found exactly, and exactly the separable
+variables were classified as separable. About two minutes for all 20.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ HEADER = (
     "true groups",
     "true separable",
     "groups found",
-    "as they are",
+    "exact",
     "separable found",
-    "of them truly",
+    "correct",
     "evaluations",
     "right",
 )

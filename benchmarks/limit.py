@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", default="out/limit")
-    parser.add_argument("--table", action="store_true", help="make no runs")
+    parser.add_argument("--table", action="store_true", help="print only the table")
     arguments = parser.parse_args()
     store = Store(Path(arguments.out) / "runs")
     if not arguments.table:

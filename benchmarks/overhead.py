@@ -2,11 +2,10 @@
 
     python benchmarks/overhead.py [--repetitions 15] [--wheel]
 
-Import time: ``import mmes`` in a fresh process that has imported numpy already, with compiled
-modules at hand, as after the first use; median.
-Overhead of `minimize`: its time per evaluation less that of the same generations asked and told by
-hand, both measured in turns in this run; medians. The objective returns numbers from a table. All
-times are processor times, so that a busy machine matters less.
+Import time: ``import mmes`` in a new process with numpy already imported and byte-compiled modules,
+as after the first use; median. Overhead of `minimize`: its time per evaluation minus that of the
+same generations with ask and tell, both measured in turns in this run; medians. The objective
+returns numbers from a table. All times are processor times, so that a busy machine matters less.
 ``--wheel`` also builds the wheel (a minute or two) and prints its size.
 """
 
@@ -107,8 +106,8 @@ def main() -> None:
     for n in (100, 1000):
         added, base = overhead(n, arguments.repetitions)
         print(
-            f"minimize, n = {n:<5}      {1e6 * added:8.2f} us per evaluation more than "
-            f"ask + tell, {1e6 * base:.2f} us"
+            f"minimize, n = {n:<5}      {1e6 * added:8.2f} us per evaluation in addition to ask "
+            f"+ tell, {1e6 * base:.2f} us"
         )
     if arguments.wheel:
         print(f"wheel                    {wheel_bytes() / 1e6:8.2f} MB")

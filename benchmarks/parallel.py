@@ -2,7 +2,7 @@
 
     python benchmarks/parallel.py [--quick]
 
-Evaluations that only sleep show what the pool itself does, whatever else the machine is busy with.
+Evaluations that only sleep show the cost of the pool itself, even on a busy machine.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def utilisation(generations: int) -> None:
             least = max(times.sum() / workers, times.max())
             print(
                 f"  {workers} workers, {len(points):>3} candidates: busy "
-                f"{times.sum() / workers / taken:.0%} of the time; the best possible order "
+                f"{times.sum() / workers / taken:.0%} of the time; with the best possible order "
                 f"{times.sum() / workers / least:.0%}"
             )
 

@@ -318,7 +318,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dims", nargs="*", type=float, default=[1e4, 1e5, 1e6])
     parser.add_argument("--generations", type=int, default=5)
-    parser.add_argument("--turns", type=int, default=2, help="how often all ways take turns")
+    parser.add_argument("--turns", type=int, default=2, help="number of turns of all variants")
     parser.add_argument("--rates", nargs="+", default=["full", "1gbit"])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -331,7 +331,10 @@ def main():
     missing = [tool for tool in ("unshare", "ip", "tc") if shutil.which(tool) is None]
     if os.geteuid() != 0 or missing:
         why = f"{', '.join(missing)} is missing" if missing else "root is needed"
-        print(f"The wire cannot be counted here: {why} (for network namespaces). Payload alone:\n")
+        print(
+            f"Network traffic cannot be counted here: {why} (for network namespaces). Only the "
+            "payload:\n"
+        )
         for n in map(int, arguments.dims):
             count, rows = payload_of(n, arguments.generations)
             print(f"n = {n:,}: {count / 1e3:.1f} kB; shipped {8e-6 * n * rows:.3g} MB")
@@ -346,8 +349,8 @@ def main():
             place = f"{row['n']:.0e}" + ("" if rate == "full" else f" on {rate}")
             print(f"| {place} | " + " | ".join(cells) + " |", flush=True)
             if not row["same"]:
-                raise SystemExit("the ways have gone different paths")
-        print(f"(idle chatter of the clusters: {found['idle'] / 1e3:.1f} kB/s)", flush=True)
+                raise SystemExit("the variants have followed different paths")
+        print(f"(idle traffic of the clusters: {found['idle'] / 1e3:.1f} kB/s)", flush=True)
     return None
 
 

@@ -1,11 +1,13 @@
 """The rivals measured: evaluations to the target, step-size rules, the cost of an evaluation.
 
-python benchmarks/rivals.py convergence [--strategies rm-es,sda-es] [--problems cigar] [--seeds 3]
-[--dimension 1000] python benchmarks/rivals.py rules [--seeds 3] python benchmarks/rivals.py cost
-[--dimension 1000] python benchmarks/rivals.py peers [--dimension 1000] python benchmarks/rivals.py
-table
+    python benchmarks/rivals.py convergence [--strategies rm-es,sda-es] [--problems cigar]
+                                            [--seeds 3] [--dimension 1000]
+    python benchmarks/rivals.py rules [--seeds 3]
+    python benchmarks/rivals.py cost [--dimension 1000]
+    python benchmarks/rivals.py peers [--dimension 1000]
+    python benchmarks/rivals.py table
 
-`convergence` and `rules` follow the protocol of the MMES article: start uniform in [-5, 5]^n, sigma
+`convergence` and `rules` follow the protocol of the MMES paper: start uniform in [-5, 5]^n, sigma
 3, target 1e-8, no bounds. Finished runs are kept as lines of out/rivals.jsonl and not run again;
 `table` prints their medians next to the published ones. `cost` times ask and tell alone on one
 thread (set OMP_NUM_THREADS=1 for numpy's own), all strategies in turn, in processor time, the best

@@ -1,4 +1,4 @@
-"""One task, four solvers: ours without options, pycma, and two of SciPy's, at the same budget."""
+"""One task, four solvers: ours without options, pycma, and two of SciPy, with the same budget."""
 
 from __future__ import annotations
 

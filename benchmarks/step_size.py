@@ -4,11 +4,11 @@
     python benchmarks/step_size.py --only 150       # rows whose name has "150" in it: minutes
     python benchmarks/step_size.py --seeds 1 --rule paired
 
-A row is a problem with a goal; a cell is the median of the evaluations to the target, or, where it
-was missed, the median of the values at the end. `paired` is the rule before this one: the paired
-test alone, with c_s = 0.3 and damping 4, and no growth. "false" counts the runs that ended above
-their goal with ``success=True``. Rows of smooth functions run without the tests that end a run, as
-the tables of the paper do; all others are calls of `minimize` as a user makes them.
+A row is a problem with a goal; a cell is the median of the evaluations to the target or, if it was
+missed, the median of the values at the end. `paired` is the rule before this one: the paired test
+alone, with c_s = 0.3 and damping 4, and no growth. "false" counts the runs that ended above their
+goal with ``success=True``. Rows of smooth functions run without the tests that end a run, as the
+tables of the paper do; all others are calls of `minimize` as a user makes them.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def line(row: Row, seeds: int, rule: str) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="a part of the names of the rows")
+    parser.add_argument("--only", default="", help="only rows whose name contains this")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rule", choices=list(RULES), default="forces")
     arguments = parser.parse_args()

@@ -4,7 +4,8 @@ python benchmarks/suites.py [--batch 24] [--seconds 0.1] [--rounds 5] [name ...]
 
 The official code is the package `cec2013lsgo` (GPL, CEC 2013 only), compared where it is installed:
 pip install cython && pip install --no-build-isolation cec2013lsgo. It evaluates one point per call.
-The ways take turns, and the best round counts, so that a busy machine disturbs all alike.
+The implementations take turns, and the best round counts, so that a busy machine affects all
+equally.
 """
 
 from __future__ import annotations
@@ -76,9 +77,11 @@ def measure(problem: Problem, batch: int, seconds: float, rounds: int) -> dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
     parser.add_argument("names", nargs="*", help="problems; default: both suites")
-    parser.add_argument("--batch", type=int, default=24, help="points in a call")
-    parser.add_argument("--seconds", type=float, default=0.1, help="time for each measurement")
-    parser.add_argument("--rounds", type=int, default=5, help="turns that share this time")
+    parser.add_argument("--batch", type=int, default=24, help="points per call")
+    parser.add_argument("--seconds", type=float, default=0.1, help="seconds per measurement")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help=("number of turns that share this time")
+    )
     options = parser.parse_args()
     names = options.names or [name for name in problems.names() if name.startswith("lsgo")]
     level = next(iter(problems.native_levels()), "not built")

@@ -4,8 +4,8 @@
     python benchmarks/thousand.py --strategy AdaptiveMMES --problem Cigar
     python benchmarks/thousand.py --table               # of the runs so far, and benchmarks/data
 
-The protocol is that of the basic experiments: x0 uniform in [-5, 5]^n, sigma0 = 3. Killed and
-started again it goes on without repeating a finished run.
+The protocol is that of the basic experiments: x0 uniform in [-5, 5]^n, sigma0 = 3. After an
+interruption, finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", default="out/thousand")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--table", action="store_true", help="make no runs")
+    parser.add_argument("--table", action="store_true", help="print only the table")
     arguments = parser.parse_args()
     store = Store(Path(arguments.out) / "runs")
     if not arguments.table:

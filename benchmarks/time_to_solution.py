@@ -7,10 +7,10 @@
 Start uniform in [-5, 5]^n, sigma0 = 3, every package with its defaults, its own restarts and one
 thread (`timed_solvers.py` says how each is called). The seconds are processor time without the
 objective's. This library runs first; the others get ten times its time on that row (--patience), at
-least 20 seconds, so that "> 20" says who did not arrive. A package that is not installed is left
-out. Each run is a process of its own: one that hangs is ended and counted as not arrived. The
-single runs are in benchmarks/data/time_to_solution.json; started again, the program makes the
-missing ones only. --again repeats those of this library, after a change to it.
+least 20 seconds, so that "> 20" marks those that did not reach the target. A package that is not
+installed is omitted. Each run is a separate process: one that hangs is killed and counted as not
+reached. The single runs are in benchmarks/data/time_to_solution.json; when started again, the
+program makes only the missing ones. --again repeats those of this library, after a change to it.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def table(runs: list[Run]) -> str:
     most = max((r["seed"] for r in runs), default=0)
     return (
         f"{text}\n\nMedian seconds of at most {most} run{'s' if most != 1 else ''}; "
-        f"lead: the best peer's time over ours. It is at least {GOAL:g} "
+        f"lead: the best peer's time divided by ours. It is at least {GOAL:g} "
         f"on {won} of {counted} rows. *With gradients by finite differences, not ranked."
     )
 
@@ -196,9 +196,14 @@ def main() -> None:
     parser.add_argument("--dimension", action="append", type=int, choices=DIMENSIONS)
     parser.add_argument("--solver", action="append", choices=list(SOLVERS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--patience", type=float, default=10.0, help="times this library's seconds")
-    parser.add_argument("--again", action="store_true", help="forget the runs of this library")
-    parser.add_argument("--table", action="store_true", help="make no runs")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=10.0,
+        help=("time limit of other packages, as a multiple of this library's time"),
+    )
+    parser.add_argument("--again", action="store_true", help="repeat the runs of this library")
+    parser.add_argument("--table", action="store_true", help="print only the table")
     given = parser.parse_args()
     places = list(rows(given.problem or PROBLEMS, given.dimension or DIMENSIONS))
     if given.again:

@@ -1,10 +1,10 @@
-"""One timed run of one solver to a target, for `time_to_solution.py`, in a process of its own.
+"""One timed run of one solver to a target, for `time_to_solution.py`, in a separate process.
 
     python benchmarks/timed_solvers.py '{"solver": "mmes", "problem": "sphere", "n": 100, ...}'
 
 prints one line of JSON. The seconds are processor time of the process without the time spent in the
-objective: what the solver itself costs where an evaluation is free. Imports are not counted, nor is
-what a package compiles at its first call: each solver first runs for a moment on five variables.
+objective: the cost of the solver itself if an evaluation is free. Imports are not counted, nor is
+compilation at the first call: each solver first runs briefly on five variables.
 """
 
 from __future__ import annotations

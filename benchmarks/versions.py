@@ -5,11 +5,11 @@
                                           [--scaling fixed]
 
 OLD and NEW are Python interpreters, each with its version installed. For every dimension each has a
-process of its own with a full archive (of at most `--memory` GiB); the two take turns, one
-repetition each, so that both meet the same load. The figures are those of `ask_tell.py`: the
-processor time of a generation on one thread as a fraction of numpy's ``standard_normal((lambda,
-n))``, a quantile of the calls' times and medians of the repetitions; the last columns are the
-median, the lowest and the highest of the ratios within a turn.
+separate process with a full archive (of at most `--memory` GiB); the two take turns, one repetition
+each, so that both have the same load. The figures are those of `ask_tell.py`: the processor time of
+a generation on one thread as a fraction of numpy's ``standard_normal((lambda, n))``, a quantile of
+the calls' times and medians of the repetitions; the last columns are the median, the lowest and the
+highest of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -98,10 +98,14 @@ def main() -> None:
     parser.add_argument("old", help="interpreter of the old version")
     parser.add_argument("new", help="interpreter of the new version")
     parser.add_argument("--dimensions", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
-    parser.add_argument("--seconds", type=float, default=0.3, help="for each repetition")
+    parser.add_argument("--seconds", type=float, default=0.3, help="seconds per repetition")
     parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--quantile", type=float, default=0.5, help="of the calls' times")
-    parser.add_argument("--memory", type=float, default=1.0, help="GiB for each archive at most")
+    parser.add_argument(
+        "--quantile", type=float, default=0.5, help=("quantile of the times of the calls")
+    )
+    parser.add_argument(
+        "--memory", type=float, default=1.0, help=("maximum size of each archive in GiB")
+    )
     parser.add_argument("--scaling", choices=("fixed", "adaptive"), default="fixed")
     arguments = parser.parse_args()
     print(f"{'n':>9} {'old':>7} {'new':>7} {'new / old':>10}   lowest, highest ratio")

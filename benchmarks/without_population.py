@@ -3,10 +3,10 @@
     python benchmarks/without_population.py run [--dimension 1e8] [--candidates 16]
     python benchmarks/without_population.py compare [--dimension 1e6] [--rows 8]
 
-`run` minimises a sum of squares by `mmes.minimize`, which does without a population where that does
-not fit into memory, and prints the time per generation, the part of it that the objective takes,
-and the peak memory of the process. `--memory` (GiB) limits the memory that the process may take, so
-that a small machine can be tried on a larger one. `compare` prints the time of ask + tell with a
+`run` minimises a sum of squares by `mmes.minimize`, which stores no population if it does not fit
+into memory, and prints the time per generation, the part of it that the objective takes, and the
+peak memory of the process. `--memory` (GiB) limits the memory that the process may take, so that a
+small machine can be tried on a larger one. `compare` prints the time of ask + tell with a
 population and without, in turns, the objective excluded: the median of the generations.
 
 Both take `--device cuda`, with `--precision` for candidates and means; the memory is the GPU's

@@ -1,10 +1,10 @@
-"""Evaluate on a Dask cluster; here one of this machine's own processes, of which one is killed.
+"""Evaluate on a Dask cluster; here a local one, of which one process is killed.
 
     pip install mmes[dask]
     python examples/dask_cluster.py
 
-On a real cluster give the scheduler's address: Client("tcp://..."). Dask starts lost evaluations
-again on other workers, and mmes submits those that Dask gives up: the result does not change.
+On a real cluster, use the scheduler's address: Client("tcp://..."). Dask repeats lost evaluations
+on other workers, and mmes resubmits those that Dask gives up. The result does not change.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Evaluate with loky, which sends lambdas and functions of a notebook to its processes.
+"""Evaluate with loky, which can send lambdas and notebook functions to its processes.
 
     pip install mmes[loky]
     python examples/loky_pool.py
 
-A function that makes the executor is given, not the executor itself: if it breaks, another is made.
+`workers` is a function that creates the executor: if the executor breaks, it is created again.
 """
 
 import numpy as np

@@ -3,8 +3,8 @@
     pip install mmes[mpi]
     mpiexec -n 4 python -m mpi4py.futures examples/mpi_pool.py [run.mmes]
 
-MPI ends the whole job when a process dies. With a checkpoint, starting the same command again goes
-on from where it was (resume="auto"), and the result is that of an undisturbed run.
+MPI ends the whole job when a process dies. With a checkpoint, the same command resumes the run
+(resume="auto"), and the result is that of an uninterrupted run.
 """
 
 import sys

@@ -2,9 +2,9 @@
 
     python examples/torch_network.py
 
-Needs torch (``pip install 'mmes[torch]'``). The images are generated: stripes in four directions,
-in noise. All candidates of a generation go through the network at once, and neither they nor the
-state of the search leave the device. Takes under two minutes on a CPU.
+Needs torch (``pip install 'mmes[torch]'``). The images are generated: noisy stripes in four
+directions. All candidates of a generation are evaluated at once, and neither they nor the state of
+the search leave the device. Takes under two minutes on a CPU.
 """
 
 from __future__ import annotations

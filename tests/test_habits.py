@@ -44,7 +44,7 @@ def test_args_of_a_resumed_run_and_of_a_factory(tmp_path) -> None:
     r = mmes.resume(path, shifted, args=(2.0,), max_evaluations=80)
     expected = mmes.minimize(shifted, X0, 0.5, args=(2.0,), seed=1, max_evaluations=80)
     np.testing.assert_array_equal(r.x, expected.x)
-    with pytest.raises(TypeError, match="give them to the Factory itself"):
+    with pytest.raises(TypeError, match="pass them to the Factory"):
         mmes.minimize(mmes.Factory(abs), X0, 0.5, args=(2.0,))
 
 

@@ -45,23 +45,19 @@ SHADE_ILS_MEANS = {
 FACTOR = 1.5
 """Medians within this factor of the published ones agree."""
 
-ACKLEY = "the published values belong to Ackley's function without the suite's transformations"
-COUNTED = "evaluations of a group in its new context count here, and seem not to have counted there"
-CYCLES = "perhaps the length of the cycles, which is not known of the published medians"
-SIZES = "a run is what its first group sizes were"
-STEPS = "moves in steps of about 20, one for each group that is stuck"
+ACKLEY = "the published values are those of Ackley's function without the suite's transformations"
+COUNTED = "we count evaluations of a group in its new context; the publication probably did not"
+CYCLES = "perhaps the cycle length, which is not known for the published medians"
+SIZES = "the first group sizes determine a run"
+STEPS = "changes in steps of about 20, one for each group that is stuck"
 REASONS = {
     **{("lsgo2013", name, f): ACKLEY for name in ("MMES", "MOS") for f in ("f3", "f6", "f10")},
     **{("lsgo2013", "DECC-DG", f): COUNTED for f in ("f4", "f7", "f11", "f14")},
     **{("lsgo2013", "DECC-G", f): CYCLES for f in ("f4", "f8", "f14", "f15")},
     ("lsgo2013", "CCPSO2", "f1"): SIZES,
-    (
-        "lsgo2010",
-        "MMES",
-        "f8",
-    ): "restarts on a plateau that it would leave: see the rows that differ",
+    ("lsgo2010", "MMES", "f8"): "restarts on a plateau that it would leave later; see below",
     **{("lsgo2010", "MMES", f): STEPS for f in ("f11", "f16")},
-    ("lsgo2010", "MMES", "f18"): "varies by a factor of several between runs",
+    ("lsgo2010", "MMES", "f18"): "varies severalfold between runs",
 }
 
 

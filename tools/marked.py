@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,13 +14,22 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def wrapped(text: str) -> str:
+    """Return the text with its sentences on lines of at most 100 characters; tables stay."""
+    lines = (
+        line if line.startswith("|") else textwrap.fill(line, 100, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
+
+
 def renewed(page: str, texts: Mapping[str, str]) -> str:
     """Return the page with every text between its marks renewed; it need not have all of them."""
     for name, text in texts.items():
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         if mark in page:
             before, _, rest = page.partition(mark)
-            page = f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+            page = f"{before}{mark}\n\n{wrapped(text)}\n\n{end}{rest.partition(end)[2]}"
     return page
 
 
@@ -29,9 +39,7 @@ def write_or_check(path: Path, texts: Callable[[], Mapping[str, str]]) -> int:
     new = renewed(page, texts())
     if "--check" in sys.argv:
         if page != new:
-            print(
-                f"{path.name} is not what the single runs say: run {sys.argv[0]}", file=sys.stderr
-            )
+            print(f"{path.name} does not match the single runs: run {sys.argv[0]}", file=sys.stderr)
         return int(page != new)
     path.write_text(new, encoding="utf-8")
     return 0

@@ -27,24 +27,35 @@ COLORS = ("#1b6ca8", "#d1495b", "#66a182", "#8d6a9f")
 
 ADVICE = {
     StopReason.TARGET_REACHED: "Nothing: this is what you asked for.",
-    StopReason.CONVERGED_X: "Use it. Several optima? Add `restarts=`. Too late? Raise `xtol`.",
-    StopReason.CONVERGED_F: "Use it. Too early? Values far from 0 hide small differences: "
-    "subtract a constant. Too late? Give `ftol`.",
-    StopReason.FLAT: "Raise `sigma0`, start elsewhere, or look whether f depends on x at all.",
-    StopReason.STAGNATED: "Look at `history` and `r.failed`: above 30 % of failures nothing counts "
-    "as converged. Add `restarts=`, or a larger `population_size`.",
+    StopReason.CONVERGED_X: (
+        "Use the result. If there may be several optima, add `restarts=`. If it ran too long, "
+        "raise `xtol`."
+    ),
+    StopReason.CONVERGED_F: (
+        "Use the result. If it stopped too early, subtract a constant from f: values far from 0 "
+        "hide small differences. If it ran too long, set `ftol`."
+    ),
+    StopReason.FLAT: "Raise `sigma0`, start elsewhere, or check whether f depends on x at all.",
+    StopReason.STAGNATED: (
+        "Look at `history` and `r.failed`: with more than 30 % of failures nothing counts as "
+        "converged. Add `restarts=`, or a larger `population_size`."
+    ),
     StopReason.NOISY: "Allow more evaluations, or average several in f: "
     "[noisy objectives](noise.md).",
-    StopReason.SIGMA_TOO_SMALL: "You gave `sigma_min`, or steps have no size any more in float64.",
-    StopReason.SIGMA_TOO_LARGE: "Give bounds: f falls for ever in some direction.",
-    StopReason.UNBOUNDED: "f returned -inf: return NaN where it has no value.",
-    StopReason.ALL_FAILED: "Start where f has values; see `r.failed`.",
-    StopReason.MAX_EVALUATIONS: "Go on from the [checkpoint](checkpoints.md) with a larger budget.",
+    StopReason.SIGMA_TOO_SMALL: "You set `sigma_min`, or the steps became too small for float64.",
+    StopReason.SIGMA_TOO_LARGE: "Set bounds: f decreases without limit in some direction.",
+    StopReason.UNBOUNDED: "f returned -inf: return NaN where f is not defined.",
+    StopReason.ALL_FAILED: "Start at a point where f is finite; see `r.failed`.",
+    StopReason.MAX_EVALUATIONS: (
+        "Resume from the [checkpoint](checkpoints.md) with a larger budget."
+    ),
     StopReason.MAX_GENERATIONS: "As for evaluations.",
     StopReason.TIME_LIMIT: "As for evaluations.",
-    StopReason.CALLBACK: "Your callback returned something true.",
+    StopReason.CALLBACK: "Your callback returned a true value or raised `StopIteration`.",
     StopReason.REQUESTED: "`run.request_stop()` was called.",
-    StopReason.INTERRUPTED: "Ctrl-C or SIGTERM: `mmes.resume` goes on where a checkpoint was kept.",
+    StopReason.INTERRUPTED: (
+        "Ctrl-C or SIGTERM. If there is a checkpoint, `mmes.resume` continues the run."
+    ),
     StopReason.INFEASIBLE: "Look at the violations; start at a feasible point, or add `restarts=`.",
     StopReason.VALIDATION: "You gave `patience`. `r.x` is the best mean; more data or a smaller "
     "network may do better.",
@@ -298,9 +309,7 @@ def networks() -> None:
 
     followed(axes[0], net.entropy, "the next batch per generation", net.entropy, batches=rows)
     followed(axes[0], net.entropy, "another batch per candidate", another, vectorized=False)
-    followed(
-        axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0))
-    )
+    followed(axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0)))
     axes[0].set(title="cross entropy, held out", xlabel="evaluations", ylim=(0.6, 1.6))
     followed(axes[1], net.errors, "trained on cross entropy", net.entropy, batches=rows)
     followed(axes[1], net.errors, "trained on the errors", net.errors, batches=rows)

@@ -37,10 +37,10 @@ LARGEST = 2e7
 Cell = tuple[str, int, str]
 
 # Why the cells of a strategy differ.
-LM_CMA = "the published algorithm, which misses the paper's figures for it; fitted to them it is "
-LM_CMA += '`preset="fitted"`'
+LM_CMA = "the published algorithm, which does not reproduce the paper's figures for it; "
+LM_CMA += '`preset="fitted"` was fitted to them'
 FEW_RUNS = 4
-ROSENBROCK = f"fewer than {FEW_RUNS} runs, which differ by a factor of 2 and more between seeds"
+ROSENBROCK = f"fewer than {FEW_RUNS} runs; they differ by a factor of 2 or more between seeds"
 REASONS = {"LM-CMA": LM_CMA}
 
 
@@ -143,7 +143,7 @@ def agreement(cells: Mapping[Cell, Compared]) -> str:
     ]
     if counts["within"]:
         words.append(
-            f"In {counts['within']} more the paper's median lies between our smallest and largest "
+            f"In {counts['within']} more, the paper's median lies between our smallest and largest "
             "run."
         )
     different = counts["differs"]
@@ -164,7 +164,7 @@ def absent(cells: Mapping[Cell, Compared]) -> str:
     without = {cell: found for cell, found in cells.items() if not found.costs}
     unsolved = sum(found.published is None for found in without.values())
     large = sum(too_large(cell, found) for cell, found in without.items())
-    words = f"{single} cells rest on a single run, {len(without) - unsolved - large} have none yet"
+    words = f"{single} cells have a single run, {len(without) - unsolved - large} have none yet"
     if unsolved:
         words += f", {unsolved} are not run because the paper did not solve them"
     if large:

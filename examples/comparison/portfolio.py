@@ -1,4 +1,4 @@
-"""A function of one's own for `mmes bench`: the risk of a portfolio with correlated assets."""
+"""An objective for `mmes bench`: the risk of a portfolio with correlated assets."""
 
 from __future__ import annotations
 

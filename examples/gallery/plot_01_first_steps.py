@@ -2,8 +2,8 @@
 How do I minimise a function of a thousand variables?
 =====================================================
 
-One call. The function may be anything that turns a vector into a number; no gradient is needed.
-Here a thousand points are to lie on a curve, and some are pulled harder than others.
+With one call. The function may be anything that turns a vector into a number; no gradient is
+needed. Here a thousand points should lie on a curve, and some are pulled harder than others.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ def energy(X):
 
 # %%
 # The third argument is the mutation strength: about a third of the distance within which the
-# optimum is expected. With ``vectorized=True`` the function gets all candidates of a generation at
-# once, one per row, which is faster where numpy can work on whole arrays.
+# optimum is expected. With ``vectorized=True`` the function gets all candidates of a generation in
+# one call, one per row, which is faster if numpy can work on whole arrays.
 
 r = mmes.minimize(energy, np.zeros(N), 0.5, vectorized=True, target=1e-6, seed=1)
 print(r.fun, r.nfev, r.message)

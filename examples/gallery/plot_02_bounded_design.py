@@ -2,9 +2,9 @@
 How do I optimise a design within bounds?
 =========================================
 
-A beam of 60 segments is clamped at one end and carries a load at the other. Its mass is to be
-small, the tip must not sink by more than a given amount, and each segment's height must lie between
-1 and 12 cm. Bounds are given as bounds; the limit on the deflection is a penalty.
+A beam of 60 segments is clamped at one end and carries a load at the other. Its mass should be
+small, the tip must not sink by more than a given amount, and the height of each segment must be
+between 1 and 12 cm. The heights have bounds; the limit on the deflection is a penalty.
 """
 
 import matplotlib.pyplot as plt
@@ -49,7 +49,7 @@ r = mmes.minimize(
 print(f"mass {mass(r.x):.2f} kg, deflection {100 * deflection(r.x):.3f} cm of {100 * LIMIT} cm")
 
 # %%
-# The best beam is the one whose height grows with the square root of the distance from the load,
+# The height of the best beam grows with the square root of the distance from the load,
 # as far as the bounds (dotted) allow it. The figure shows it beside the best beam of one height.
 
 uniform = (12 * np.sum(LOAD * ARM**2 * LENGTH) / (YOUNG * WIDTH * LIMIT)) ** (1 / 3)

@@ -2,9 +2,9 @@
 What do I do with a noisy simulator?
 ====================================
 
-Nothing special: a run notices that its objective is noisy, answers with larger populations, and
-reports an average. A simulation that throws dice gives another value each time, so the best value
-that was ever seen is a lucky one. Do not believe it.
+Nothing special: a run detects that its objective is noisy, increases the population, and reports an
+average. A random simulation returns a different value each time, so the best value that was ever
+observed is a lucky one. Do not rely on it.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ def simulated_cost(speeds):
 
 
 # %%
-# A callback notes what the run cannot see: the true cost of its best point and of the centre of its
-# search.
+# A callback records what the run cannot see: the true cost of its best point and of the centre of
+# its search.
 
 watched = []
 
@@ -56,10 +56,10 @@ print(f"true cost {true_cost(r.x):.2f}; the best that is possible is {optimum:.2
 print(f"luckiest value observed: {r.best_seen:.2f}")
 
 # %%
-# The best value observed falls below the optimum, which cannot be; the true cost of that point does
-# not follow. The mean is the better answer, and the run returned it.
+# The best observed value falls below the optimum, which is impossible; the true cost of that point
+# does not. The mean is the better answer, and the run returned it.
 
-# The last call, with the numbers of the result, is left out.
+# The last call, with the numbers of the result, is omitted.
 evaluations, observed, lucky, centre = np.array(watched[:-1]).T
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 axes.plot(evaluations, observed, color="lightgray", lw=2, label="best value observed")

@@ -2,9 +2,9 @@
 Can I train the weights of a network without gradients?
 =======================================================
 
-Yes. Where gradients exist they are faster; but a loss may count errors, play a game or call a
-simulator. Here a PyTorch network learns to tell two spirals apart. The loss is an ordinary one, to
-keep the example short; its gradient is never asked for. The optimizer sees all weights as one
+Yes. If gradients exist they are faster, but a loss may count errors, play a game or call a
+simulator. Here a PyTorch network learns to distinguish two spirals. To keep the example short, the
+loss is an ordinary one, but its gradient is never used. The optimizer sees all weights as one
 vector.
 """
 
@@ -47,7 +47,7 @@ print(f"loss {r.fun:.4f}, {100 * right:.1f} % right")
 
 # %%
 # Left: the loss against the evaluations. Right: the points of both spirals, and the side to which
-# the network assigns each place.
+# the network assigns each location.
 
 side = torch.linspace(-1.2, 1.2, 200)
 grid = torch.stack(torch.meshgrid(side, side, indexing="xy"), dim=-1)

@@ -2,8 +2,8 @@
 How does a run survive a crash?
 ===============================
 
-With ``checkpoint=`` the state is written to a file again and again. After a crash, a reboot or
-``kill -9`` the run goes on from there, to the bit as if nothing had happened.
+With ``checkpoint=`` the state is written to a file at regular intervals. After a crash, a reboot or
+``kill -9`` the run continues from there, to the bit as if nothing had happened.
 """
 
 import os
@@ -23,7 +23,7 @@ folder = Path(tempfile.mkdtemp())
 state = folder / "run.mmes"
 
 # %%
-# The run, as a program of its own, so that it can be killed.
+# The run is a separate program, so that it can be killed.
 
 (folder / "work.py").write_text("""
 import time
@@ -45,7 +45,7 @@ os.kill(victim.pid, signal.SIGKILL)  # as the kernel does when memory runs out
 print("ended with", victim.wait())
 
 # %%
-# A checkpoint holds no code, so the function is given again. Limits may change.
+# A checkpoint contains no code, so pass the function again. Limits may change.
 
 sys.path.insert(0, str(folder))
 from work import f
@@ -57,7 +57,7 @@ print("straight:", straight.fun.hex(), straight.nfev)
 assert np.array_equal(resumed.x, straight.x)
 
 # %%
-# Both curves lie on each other: the run that was killed took the same steps.
+# The two curves coincide: the run that was killed took the same steps.
 
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 axes.semilogy(

@@ -2,9 +2,9 @@
 How do I use a cluster?
 =======================
 
-``workers=`` takes a number of processes on this machine, or anything that has a ``submit``: a Dask
-client, an MPI pool, loky. Which worker evaluates what, how many there are and how fast each is,
-does not matter to the result.
+``workers=`` takes a number of processes on this machine, or any object with a method ``submit``: a
+Dask client, an MPI pool, loky. The result does not depend on the number of workers, their speed, or
+which worker evaluates which candidate.
 """
 
 import time
@@ -26,14 +26,14 @@ def slow(x):
 SETTING = {"max_evaluations": 240, "seed": 3}
 
 # %%
-# A Dask client; ``Client("scheduler:8786")`` would be the cluster's.
+# A local Dask client; ``Client("scheduler:8786")`` would connect to a cluster.
 
 here = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
 with Client(**here, dashboard_address=":0") as client:
     dask = mmes.minimize(slow, np.zeros(50), 0.5, workers=client, **SETTING)
 
 # %%
-# Pools of threads, and no workers at all: the same result to the bit.
+# With thread pools, or without workers, the result is the same to the bit.
 
 seconds = {}
 for name, count in (("8 workers", 8), ("4 workers", 4), ("2 workers", 2), ("this process", 0)):
@@ -46,7 +46,7 @@ for name, count in (("8 workers", 8), ("4 workers", 4), ("2 workers", 2), ("this
     assert np.array_equal(result.x, dask.x)
 
 # %%
-# What changes is the time.
+# Only the time differs.
 
 figure, axes = plt.subplots(figsize=(6, 2.2), layout="constrained")
 axes.barh(list(seconds), list(seconds.values()), color="tab:blue")

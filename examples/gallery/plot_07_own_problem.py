@@ -3,7 +3,7 @@ How do I compare strategies on my own problem?
 ==============================================
 
 Write the problem as a function in a file, and a plan that says what to compare. The laboratory runs
-it, on all cores, and goes on where it was if it is interrupted.
+the plan on all cores, and continues after an interruption.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ from mmes.lab.experiments.results.store import Store
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# The problem: where on a line should thirty sensors stand, so that no two are close? With
+# The problem: where on a line should thirty sensors be placed, so that no two are close? With
 # ``vectorized`` the function gets one candidate per row.
 
 (folder / "sensors.py").write_text('''
@@ -63,7 +63,7 @@ done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check
 print(done.stdout[done.stdout.index("Best values") :].rpartition("\n\n")[0])
 
 # %%
-# The runs are plain rows, to be used in any way: here the five final values of each strategy.
+# The runs are plain rows that you can use in any way: here the five final values per strategy.
 
 rows = list(Store(folder / "out" / "runs").rows())
 labels = sorted({row["strategy_label"] for row in rows})

@@ -1,9 +1,9 @@
 """
-How does a strategy of my own compare?
-======================================
+How do I compare my own strategy with others?
+=============================================
 
-Write it in a file, name the file in a plan, and the laboratory treats it like the strategies that
-come with the library: the same problems, seeds, budgets and tests of significance.
+Write the strategy in a file and name the file in a plan. The laboratory then treats it like the
+strategies of the library: the same problems, seeds, budgets and significance tests.
 """
 
 import subprocess
@@ -19,72 +19,66 @@ from mmes.lab.experiments.results.store import Store
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# The strategy: the best candidate becomes the next centre, and the one-fifth rule sets the step.
-# :doc:`/own` says how it is used elsewhere, and how it is tested.
+# The strategy: the best candidate becomes the new mean, and the one-fifth rule sets the step size.
+# :doc:`/own` explains it line by line, and shows how to use and test it.
 
-(folder / "onefifth.py").write_text("""
-import math
+(folder / "onefifth.py").write_text('''
+"""The best candidate becomes the new mean; the one-fifth rule sets the step size."""
+
 from dataclasses import dataclass
 
 import numpy as np
 
-from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
-from mmes.strategies import AskTell
-from mmes.strategies.parts.population import POPULATION_SIZE, damping_option, planned_vectors
-from mmes.strategies.parts.record import Recorded
+from mmes import extend
 
 
 @dataclass
-class State:
-    mean: Handle
+class State:                                    # what a checkpoint saves
+    mean: extend.Handle
     sigma: float
     best: float = 0.0
-    scale: Handle | None = None
+    scale: extend.Handle | None = None
 
 
-class OneFifthSearch(Recorded[State]):
-    options = (POPULATION_SIZE, damping_option("Slows the steps of sigma"))
+class OneFifthSearch(extend.Recorded[State]):
+    options = (extend.POPULATION_SIZE,)
     needs_start_value, on_host, replicable = True, False, True
 
     def __init__(self, setup, options):
-        self.setup, self._kernel = setup, setup.kernel
-        self.path = setup.kernel.vector(setup.n)
-        self.population_size = options["population_size"] or 10
-        self.damping = options["damping"]
+        self._kernel, self.population_size = setup.kernel, options["population_size"] or 10
+        self.sampler = extend.Sampler(setup, self.population_size)
+        self.step = setup.kernel.vector(setup.n)
         self.state = State(setup.mean, setup.sigma, scale=setup.scale)
 
     @classmethod
-    def planned(cls, n, options, available):
-        return planned_vectors("OneFifth", n, options, available, doubles=3, singles=0)
+    def planned(cls, n, options, available):    # memory: this many vectors of length n
+        return extend.planned_vectors("OneFifth", n, options, available, doubles=3, singles=0)
 
-    def start(self, value):
+    def start(self, value):                     # the value of the start point
         self.state.best = value
 
     def sample(self, population, generation, rows=None):
-        s, law = self.state, StepLaw(scale=self.state.scale)
-        self._kernel.sample(SampleCall(
-            population, self.population_size, s.mean, s.sigma, None, law, self.setup.box,
-            self.setup.seed, generation, rows))
+        law = extend.StepLaw(scale=self.state.scale)
+        self.sampler.fill(population, rows, self.state, generation, law)
 
     def update(self, population, ranking, values, generation):
-        s, better = self.state, float(np.mean(values < self.state.best))
+        s, better = self.state, float((values < self.state.best).mean())
         if better > 0:
-            self._kernel.recombine(RecombineCall(
-                population, ranking[:1], np.ones(1), s.mean, self.path, 0.0, 1.0))
             s.best = float(values[ranking[0]])
-        s.sigma *= math.exp((better - 0.2) / self.damping)
+            self._kernel.recombine(extend.RecombineCall(
+                population, ranking[:1], np.ones(1), s.mean, self.step, 0.0, 1.0))
+        s.sigma *= 1.2 if better > 0.2 else 0.9
 
 
-class OneFifth(AskTell):
-    name = "one-fifth"
-    search_type = OneFifthSearch
-""")
+class OneFifth(extend.AskTell):
+    name, search_type = "one-fifth", OneFifthSearch
+''')
 
 # %%
-# The plan: three problems, five seeds, and two strategies of the library beside it.
+# The plan: three problems, five seeds, and two strategies of the library for comparison.
 
 (folder / "plan.toml").write_text("""
-name = "A strategy of my own"
+name = "My own strategy"
 problems = ["sphere", "cigar", "rosenbrock"]
 dimensions = [40]
 seeds = 5
@@ -109,8 +103,8 @@ done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check
 print(done.stdout[done.stdout.index("Best values") :].rpartition("\n\n")[0])
 
 # %%
-# It is level on the sphere, where one step size serves all variables, and far behind on the cigar,
-# where one variable needs steps a thousand times longer than the others.
+# It is equally good on the sphere, where one step size suits all variables, and far behind on the
+# cigar, where one variable needs steps a thousand times longer than the others.
 
 rows = list(Store(folder / "out" / "runs").rows())
 problems = ["sphere", "cigar", "rosenbrock"]

@@ -2,9 +2,9 @@
 How do I read a report?
 =======================
 
-``mmes report FOLDER`` writes one HTML page that opens offline: for a single run what happened to
-the best value, the step size and the variables; for a comparison also tables with tests of
-significance. Here is what its two main charts say, for a run that restarts.
+``mmes report FOLDER`` writes one HTML page that opens offline. For a single run it shows the best
+value, the step size and the variables; for a comparison also tables with significance tests. Here
+is how to read its two main charts, for a run that restarts.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ import numpy as np
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# A rugged problem: after each start that finds a local optimum a new one begins with a doubled
+# A rugged problem: when a start has found a local optimum, a new one begins with twice the
 # population.
 
 (folder / "model.py").write_text("""
@@ -34,9 +34,9 @@ for words in (command, "report out"):
 print(sorted(file.name for file in (folder / "out").iterdir()))
 
 # %%
-# **Best value**: a flat stretch that ends in a jump is a restart that found a better valley.
-# **Step size**: a straight fall is convergence; a jump back up is a restart; a fall while the best
-# value stands still is a search that has lost its way, often because the objective is noisy.
+# **Best value**: a flat part that ends in a jump is a restart that found a better local optimum.
+# **Step size**: a straight fall is convergence; a jump up is a restart; a fall while the best value
+# does not improve is a failing search, often because the objective is noisy.
 
 columns = np.genfromtxt(folder / "out" / "history.csv", delimiter=",", names=True)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")

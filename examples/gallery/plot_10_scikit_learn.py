@@ -2,8 +2,8 @@
 Can I tune a scikit-learn model with it?
 ========================================
 
-Any number that depends on a vector can be minimised, so there is nothing to install: write the
-cross-validation as a function. Two lessons about what it gives.
+Yes, and no adapter is needed: write the cross-validation as a function. Two examples show what to
+expect.
 """
 
 import warnings
@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 import mmes
 
 # %%
-# Weights of 30 features for k nearest neighbours, by cross-validation. The score rises; on data
-# that was held back it does not. A search over many weights fits the folds.
+# Weights of 30 features for k nearest neighbours, by cross-validation. The score rises, but not on
+# held-out data: a search over many weights overfits the folds.
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -43,7 +43,7 @@ for name, weights in (("all equal", np.ones(30)), ("weighted", r.x)):
 
 # %%
 # All weights of a fitted network, through ``coefs_`` and ``intercepts_``. The loss on the training
-# data goes to zero; whether that was learning or overfitting, only data held back can tell.
+# data goes to zero; only held-out data can tell whether this is learning or overfitting.
 
 X, y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)

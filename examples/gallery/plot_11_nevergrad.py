@@ -2,8 +2,8 @@
 How do I use it inside nevergrad?
 =================================
 
-nevergrad asks for one candidate at a time. An optimizer of its kind around a strategy of this
-library takes 40 lines; registered, it can be named in nevergrad's benchmarks.
+nevergrad asks for one candidate at a time. A nevergrad optimizer around a strategy of this library
+takes 40 lines. Once registered, it can be used by name in nevergrad's benchmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -57,7 +57,7 @@ class ConfiguredMMES(base.ConfiguredOptimizer):
 MMES = ConfiguredMMES(sigma=0.5).set_name("MMES", register=True)
 
 # %%
-# From now on it is one of nevergrad's own.
+# Now it can be used like a built-in optimizer of nevergrad.
 
 
 def f(x):
@@ -80,8 +80,8 @@ for name in ("MMES", "DiagonalCMA"):
     print(name, best)
 
 # %%
-# One run each, so the figure shows that it works, not which is better: DiagonalCMA starts with
-# longer steps.
+# There is only one run each, so the figure shows that it works, not which is better: DiagonalCMA
+# starts with longer steps.
 
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 for name, seen in curves.items():

@@ -2,8 +2,8 @@
 How do I optimise under a constraint?
 =====================================
 
-A cantilever of 60 bars carries a load at its tip. Its weight is to be small, and the tip must not
-sink by more than a given amount. The limit is given as a constraint: no penalty, no weight to tune.
+A cantilever of 60 bars carries a load at its tip. Its weight should be small, and the tip must not
+sink by more than a given amount. The limit is a constraint, so there is no penalty weight to tune.
 """
 
 import matplotlib.pyplot as plt
@@ -43,8 +43,8 @@ def simulate(areas):
 
 
 # %%
-# One simulation gives the weight and the constraint, so the objective returns both. Bounds keep
-# every bar at a smallest area.
+# One simulation computes the weight and the constraint, so the objective returns both. Bounds set a
+# minimum area for every bar.
 
 r = mmes.minimize(
     simulate,
@@ -57,7 +57,8 @@ print(f"weight {r.fun:.2f}, violation {r.constraint_violation:.1e}")
 print(f"one unit of the limit is worth {r.multipliers[0]:.1f} units of weight")
 
 # %%
-# Each bar is drawn as thick as it is. For comparison: bars of one area that sink as far.
+# The line widths show the areas of the bars. For comparison: bars of equal area with the same
+# deflection.
 
 even = 1.0 + simulate(np.ones(len(BARS)))[1]
 print(f"bars of one area: weight {even * LENGTHS.sum():.2f}")

@@ -2,8 +2,8 @@
 How do I optimise whole numbers?
 ================================
 
-A portfolio of 30 shares is bought in whole lots. The risk is to be small, the expected return at
-least 6 %, and no more may be spent than there is: integers under two constraints.
+A portfolio of 30 shares is bought in whole lots. The risk should be small, the expected return at
+least 6 %, and the cost within the budget: integers with two constraints.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ def limits(lots):
 
 
 # %%
-# `integers=True`: all variables are integers. Each share may be left out, or bought up to 20 times.
+# `integers=True`: all variables are integers. From 0 to 20 lots of each share can be bought.
 
 r = mmes.minimize(
     risk,

@@ -3,7 +3,7 @@
 >>> import mmes
 >>> result = mmes.minimize(f, x0, sigma0)          # doctest: +SKIP
 
-See `minimize` for one call that does it all and `MMES` for asking and telling by hand.
+See `minimize` for a complete run in one call, and `MMES` for the ask-and-tell interface.
 """
 
 from importlib import import_module

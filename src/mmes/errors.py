@@ -1,4 +1,4 @@
-"""The errors and warnings that the library adds to Python's own."""
+"""The errors and warnings of the library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class MMESError(Exception):
-    """Base class of the library's own errors."""
+    """Base class of the library's errors."""
 
 
 class TellError(MMESError, RuntimeError):
-    """Values were told that do not fit what was asked; the optimizer's state is unchanged."""
+    """The values told do not match the candidates asked; the optimizer's state is unchanged."""
 
 
 class EvaluationError(MMESError, RuntimeError):
@@ -37,7 +37,7 @@ class EvaluationError(MMESError, RuntimeError):
 
 
 class ReplicaMismatch(EvaluationError):
-    """A replica would walk, or has walked, another path than the head."""
+    """A replica would follow, or has followed, a different path from the head."""
 
 
 class CheckpointError(MMESError):
@@ -45,7 +45,7 @@ class CheckpointError(MMESError):
 
 
 class CheckpointCorrupt(CheckpointError):
-    """A checkpoint is damaged, truncated, or no checkpoint at all; nothing of it was loaded."""
+    """A checkpoint is damaged, truncated, or not a checkpoint; nothing was loaded."""
 
 
 class CheckpointTooNew(CheckpointError):
@@ -53,16 +53,16 @@ class CheckpointTooNew(CheckpointError):
 
 
 class CheckpointExists(CheckpointError, FileExistsError):
-    """A new run was to write its checkpoint where there is one already."""
+    """A new run would overwrite an existing checkpoint."""
 
 
 class Terminated(SystemExit):
-    """The process was asked to end by SIGTERM; the exit status is 143, as shells expect.
+    """The process received SIGTERM; the exit status is 143, as shells expect.
 
     Attributes
     ----------
     result : Result
-        What was found until then.
+        What was found before.
     """
 
     def __init__(self) -> None:
@@ -79,15 +79,15 @@ class ReducedArchiveWarning(MMESWarning):
 
 
 class RestartWarning(MMESWarning):
-    """A restart could not be made; the run ended with what was found."""
+    """A restart was not possible; the run ended with what was found."""
 
 
 class FailedEvaluationWarning(MMESWarning):
-    """An evaluation gave NaN or failed; it ranks last. Said once per run."""
+    """An evaluation returned NaN or failed; it ranks last. Issued once per run."""
 
 
 class ReplicaWarning(MMESWarning):
-    """A replica differs from the head in what may matter, was rebuilt, or was not taken."""
+    """A replica differs from the head in what may matter, was rebuilt, or was rejected."""
 
 
 class LostWorkerWarning(MMESWarning):
@@ -95,7 +95,7 @@ class LostWorkerWarning(MMESWarning):
 
 
 class CheckpointWarning(MMESWarning):
-    """A checkpoint could not be written, or an older one was taken."""
+    """A checkpoint could not be written, or an older one was used."""
 
 
 class KernelWarning(MMESWarning):
@@ -103,7 +103,7 @@ class KernelWarning(MMESWarning):
 
 
 def warn_user(message: str, category: type[MMESWarning]) -> None:
-    """Warn with the place in the user's code, not the one inside the library."""
+    """Issue a warning that points to the user's code, not into the library."""
     level = 2
     with contextlib.suppress(ValueError):
         while sys._getframe(level - 1).f_globals.get("__name__", "").split(".")[0] == "mmes":
@@ -117,7 +117,7 @@ def in_number(count: int, noun: str) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """Return what an error says, also if saying it raises, as an objective's error may."""
+    """Return the message of an error, even if converting it to a string raises."""
     try:
         return str(error)
     except Exception as second:
@@ -125,5 +125,5 @@ def in_words(error: BaseException) -> str:
 
 
 def note(first: BaseException, later: BaseException) -> None:
-    """Let an error that came while another one was dealt with be seen beside the first."""
-    first.add_note(f"mmes: after it came {type(later).__name__}: {in_words(later)}")
+    """Add an error that occurred while another one was handled as a note to the first."""
+    first.add_note(f"mmes: another error followed, {type(later).__name__}: {in_words(later)}")

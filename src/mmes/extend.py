@@ -1,6 +1,6 @@
-"""What authors of strategies, kernels, boxes and evaluators import: all of it from here.
+"""Everything that authors of strategies, kernels, boxes and evaluators import.
 
-See the page "Extending" of the documentation for one of each in a few lines.
+The page "Your own strategy, your own problem" of the documentation shows examples.
 """
 
 from mmes.base.options import Option

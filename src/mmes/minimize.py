@@ -74,15 +74,15 @@ def minimize(
     constraints : callable, constraint, or a list of them, optional
         A function g, feasible where g(x) <= 0 in all entries (with ``vectorized=True``: (k, n) in,
         (k, m) out); `mmes.Equality(h)` for h(x) = 0; SciPy's NonlinearConstraint, LinearConstraint
-        and dicts. They may be violated on the way: the result is feasible up to
+        and dicts. They may be violated during the search. The result is feasible up to
         `constraint_tolerance`, or says that it is not.
     integers : array_like or bool, optional
         Which variables are integers: their indices, a mask, or True for all. The objective and the
-        constraints see rounded values, and `Result.x` holds them.
+        constraints receive rounded values, and `Result.x` is rounded too.
     strategy : str or class
         The search strategy; see `mmes.strategies`. ``"auto"`` is active CMA-ES for up to 100
-        variables and AdaptiveMMES for more; `Result.strategy` tells which was used. ``"mmes"`` is
-        the algorithm of the paper.
+        variables and AdaptiveMMES for more; `Result.strategy` says which one was used. ``"mmes"``
+        is the algorithm of the paper.
     callback : callable, or a list of them, optional
         Called after every generation with a `Progress`, and once more at the end of the run with
         ``progress.final`` True. The run stops if a callback returns a true value or raises
@@ -215,11 +215,11 @@ def resume(
     fun : callable
         The objective; a checkpoint contains no code.
     strategy : class, optional
-        The strategy, if it is not one of the library's own.
+        The strategy, if it is not a built-in one.
     callback, progress, args, catch, workers
         As in `minimize`; they may differ from those of the run that was interrupted.
     constraints : callable, constraint, or a list of them, optional
-        Those of the run, which are code too; needed where it had any.
+        The constraints of the run, which a checkpoint does not contain; needed if it had any.
     checkpoint : str or path, optional
         Where to write further checkpoints; by default to `path`.
     batches, validation
@@ -262,7 +262,7 @@ def resume(
 
 
 def _shared(workers: Any, fun: Any, make: Callable[[], Run]) -> Result:
-    """Run here; where every process of a job makes this call (MPI), in one of them for all."""
+    """Run here; if every process of a job makes this call (MPI), in one of them for all."""
     if isinstance(workers, SharesResult):
         return workers.share(lambda: make().run(), fun)
     return make().run()
@@ -275,7 +275,7 @@ def resumed_run(
     checkpoint: str | os.PathLike[str] | None = None,
     **changes: Any,
 ) -> Run:
-    """Return what `resume` would run, not yet running; parameters are the same."""
+    """Return the run of `resume` without starting it; parameters are the same."""
     from mmes import checkpoint as files
 
     entries, arrays = files.read(path)

@@ -80,8 +80,8 @@ def test_workers_can_import_it_too(model) -> None:
     ("location", "message"),
     [
         ("missing.py:f", "there is no file missing.py"),
-        (":f", "write a function of your own as file.py:name"),
-        ("math:", "write a function of your own as file.py:name"),
+        (":f", "name your own function as file.py:name"),
+        ("math:", "name your own function as file.py:name"),
         ("no_such_package.module:f", "there is no module 'no_such_package.module'"),
         ("math:sqr", "there is no function 'sqr' in math; did you mean 'sqrt'"),
         ("math:pi", "math:pi is not a function but 3.14"),

@@ -64,7 +64,7 @@ def test_limits_themselves_are_accepted(option: Option) -> None:
 def test_unknown_option_suggests_the_nearest() -> None:
     with pytest.raises(TypeError, match="'max_evaluation'; did you mean 'max_evaluations'"):
         mmes.minimize(sphere, X0, 1.0, max_evaluation=10)
-    with pytest.raises(TypeError, match=r"mmes\.options\(\) shows all that there are"):
+    with pytest.raises(TypeError, match=r"mmes\.options\(\) lists all options"):
         mmes.MMES(X0, 1.0, qqqqqqq=1)
 
 
@@ -86,9 +86,9 @@ def test_defaults_are_filled_in() -> None:
 def test_hints_for_those_who_come_from_other_libraries() -> None:
     """Failed before: options= "did you mean 'population_size'?", method= a list of 45 names."""
     for given, hint in (
-        ({"options": {"maxiter": 4}}, "give each option as an argument of its own"),
+        ({"options": {"maxiter": 4}}, "pass each option as a separate argument"),
         ({"method": "mmes"}, "it is called strategy here"),
-        ({"qqqq": 1}, r"mmes\.options\(\) shows all"),
+        ({"qqqq": 1}, r"mmes\.options\(\) lists all"),
     ):
         with pytest.raises(TypeError, match=hint):
             mmes.minimize(lambda x: 0.0, np.ones(3), 1.0, **given)

@@ -131,7 +131,7 @@ def test_a_new_run_never_overwrites_a_checkpoint(tmp_path):
     path = tmp_path / "run.mmes"
     run_with(path)
     before = path.read_bytes()
-    with pytest.raises(CheckpointExists, match=r"already: go on from it with mmes\.resume"):
+    with pytest.raises(CheckpointExists, match=r"already exists: resume it with mmes\.resume"):
         run_with(path)
     os.rename(path, checkpoint.previous_path(path))
     with pytest.raises(CheckpointExists):
@@ -332,4 +332,4 @@ def test_a_warning_points_at_the_line_of_the_user(tmp_path):
         mmes.resume(path, hostile.sphere)
     assert [w.category for w in said] == [CheckpointWarning]
     assert said[0].filename == __file__
-    assert "run.mmes is missing; the one before it" in str(said[0].message)
+    assert "run.mmes is missing; the previous one" in str(said[0].message)

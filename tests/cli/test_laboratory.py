@@ -248,7 +248,7 @@ def test_listing_names_the_runs_that_are_missing(begun, capsys):
     first, *rest = capsys.readouterr().out.splitlines()
     assert "1600 runs, full" in first
     assert rest == [
-        f"  2 of 6 runs are in {begun}; missing, with the number made:",
+        f"  2 of 6 runs are in {begun}; missing (finished of planned):",
         "  Discus, n = 1000: MMES 0 of 3",
         "  Cigar, n = 1000: MMES 2 of 3",
     ]
@@ -263,11 +263,11 @@ def test_the_single_runs_of_a_section_are_taken_over(begun, tmp_path, capsys, mo
     other = tmp_path / "other"
     given = ["reproduce", "basic", "--full", "--out", str(other), *quick]
     assert main([*given, "--take-over", str(listed)]) == 0
-    assert "2 runs taken over" in capsys.readouterr().out
+    assert "2 runs imported" in capsys.readouterr().out
     for name in ("runs.csv", "basic-1000.csv"):
         assert (other / "basic" / name).read_text() == (begun / "basic" / name).read_text()
     assert main([*given, "--take-over", str(listed), "--list"]) == 0
-    assert "0 runs taken over" in capsys.readouterr().out
+    assert "0 runs imported" in capsys.readouterr().out
 
 
 def test_what_is_no_list_of_the_section_is_not_taken_over(begun, tmp_path, capsys):

@@ -94,7 +94,7 @@ def test_a_result_is_not_overwritten_unless_that_is_asked_for(command, folder):
     first = (folder / "results" / "result.json").read_bytes()
     status, _, err = command(*words, "--seed", 2)
     assert status == 2
-    assert "the folder results holds a result already (result.json); choose another" in err
+    assert "the folder results already contains a result (result.json); choose another" in err
     assert (folder / "results" / "result.json").read_bytes() == first
     assert command(*words, "--seed", 2, "--force")[0] == 0
     assert json.loads((folder / "results" / "result.json").read_text())["seed"] == 2

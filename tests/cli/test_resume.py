@@ -81,7 +81,7 @@ def test_a_strategy_without_a_note_is_asked_for(command, mine):
     status, _, err = command("resume", "run.mmes", "model.py:loss")
     assert status == 2
     assert "--strategy file.py:Class" in err
-    with pytest.raises(mmes.CheckpointCorrupt, match="one of your own, name it again"):
+    with pytest.raises(mmes.CheckpointCorrupt, match="your own strategy, pass it again"):
         mmes.resume("run.mmes", lambda x: float(x @ x))
 
 

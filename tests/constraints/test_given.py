@@ -103,9 +103,9 @@ def test_contradictory_linear_constraints_are_found_before_the_run() -> None:
     pytest.importorskip("scipy")
     given = [SimpleNamespace(A=np.ones((1, 4)), lb=5.0, ub=9.0)]
     given.append(SimpleNamespace(A=np.ones((1, 4)), lb=-np.inf, ub=4.0))
-    with pytest.raises(ValueError, match="contradict each other: no point fulfils them all"):
+    with pytest.raises(ValueError, match="contradict each other: no point satisfies all of them"):
         minimized(constraints=given)
-    with pytest.raises(ValueError, match="no point fulfils them all within the bounds"):
+    with pytest.raises(ValueError, match="no point satisfies all of them within the bounds"):
         mmes.minimize(lambda x: 0.0, np.zeros(4), 1.0, constraints=given[0], bounds=(-4.0, 1.0))
 
 

@@ -126,7 +126,7 @@ def test_ask_and_tell_go_on_from_their_state() -> None:
         ),
         (
             {"constraints": mmes.Equality(lambda x: x[0] - 1.0)},
-            "an equality needs a tolerance where variables are integers",
+            "with integer variables an equality needs a tolerance",
         ),
     ],
 )

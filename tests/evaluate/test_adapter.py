@@ -146,7 +146,7 @@ def test_a_maker_of_evaluators_gets_the_task_and_the_options() -> None:
     ids=str,
 )
 def test_what_it_decides_itself_is_refused(options) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* an evaluator of your own"):
+    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* a custom evaluator"):
         mmes.minimize(None, X0, 0.5, workers=Plain(Objective), **options)
 
 

@@ -40,8 +40,8 @@ BAD = [
     (object(), TypeError, "object"),
     (np.array([1.0, 2.0]), ValueError, r"shape \(2,\)"),
     (np.empty(0), ValueError, r"shape \(0,\)"),
-    (10**400, ValueError, "returned an integer that no float can hold"),
-    (fractions.Fraction(10**400), ValueError, "returned a Fraction that no float can hold"),
+    (10**400, ValueError, "returned an integer that does not fit into a float"),
+    (fractions.Fraction(10**400), ValueError, "returned a Fraction that does not fit into a float"),
     (np.array([10**400]), TypeError, "object"),
 ]
 
@@ -104,7 +104,7 @@ def test_batches_are_taken(answer) -> None:
     ("answer", "error", "named"),
     [
         ([1.0, 2.0], ValueError, "the objective must return 3 values, one per row, but returned 2"),
-        ([1.0, 2.0, 10**400], ValueError, "an integer that no float can hold"),
+        ([1.0, 2.0, 10**400], ValueError, "an integer that does not fit into a float"),
         (np.zeros(4), ValueError, r"shape \(4,\)"),
         (np.zeros((3, 2)), ValueError, r"shape \(3, 2\)"),
         (1.0, ValueError, "array of shape .3,., one per row, but returned a single number"),
@@ -135,7 +135,7 @@ class TroubleOfArrays:
 @pytest.mark.parametrize("answer", [Trouble(), TroubleOfArrays()])
 def test_what_raises_when_it_is_converted_is_refused(answer) -> None:
     """Failed before: the error came through as it was, without `.result`."""
-    words = f"a {type(answer).__name__}, raised .*Error when it was converted: the file is gone"
+    words = f"the {type(answer).__name__} it returned raised .*Error when it was converted: the"
     with pytest.raises(TypeError, match=words):
         as_value(answer)
     with pytest.raises(TypeError, match="when it was converted: the file is gone"):
@@ -147,7 +147,7 @@ def test_what_raises_when_it_is_converted_is_refused(answer) -> None:
 
 def test_what_cannot_be_shown_is_refused_all_the_same() -> None:
     """Python refuses to write integers of so many digits."""
-    with pytest.raises(TypeError, match="returned what cannot be shown"):
+    with pytest.raises(TypeError, match="returned something that cannot be shown"):
         as_value(np.array([10**9999]))
 
 

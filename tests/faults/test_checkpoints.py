@@ -153,7 +153,7 @@ def test_row12_what_a_killed_writer_left_is_written_over(tmp_path):
 
 def test_row12_killed_between_the_renamings_the_previous_is_taken(tmp_path, saved):
     os.rename(saved, checkpoint.previous_path(saved))
-    with pytest.warns(CheckpointWarning, match="is missing; the one before it"):
+    with pytest.warns(CheckpointWarning, match="is missing; the previous one"):
         result = mmes.resume(saved, hostile.sphere, max_evaluations=400)
     assert result.nfev == 400
 

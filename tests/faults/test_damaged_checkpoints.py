@@ -96,7 +96,7 @@ def test_row13_the_previous_one_is_taken_with_a_warning(tmp_path, same):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.warns(CheckpointWarning, match=r"run\.mmes cannot be used .*corrupt.* is taken"):
+    with pytest.warns(CheckpointWarning, match=r"run\.mmes cannot be used .*corrupt.* is used"):
         result = mmes.resume(path, hostile.sphere)
     same(result, mmes.minimize(hostile.sphere, *START, **options))
     assert mmes.resume(path, hostile.sphere).nfev == 300  # and the damaged one was replaced

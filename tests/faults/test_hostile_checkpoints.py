@@ -216,7 +216,7 @@ def test_row14_a_box_of_another_size_is_refused(tmp_path):
     knee = arrays["search/knee"]
     for wrong in (knee[:-1], np.append(knee, knee), knee * np.nan, -knee, knee[:0]):
         rewrite(path, state, arrays | {"search/knee": wrong})
-        with pytest.raises(mmes.CheckpointCorrupt, match="knee is no array of a box"):
+        with pytest.raises(mmes.CheckpointCorrupt, match="knee is not a valid array of a box"):
             mmes.resume(path, hostile.sphere, max_evaluations=400)
 
 

@@ -342,7 +342,7 @@ def test_row27_without_the_native_kernel_the_reference_runs(monkeypatch):
     with pytest.warns(KernelWarning, match="native kernel cannot be loaded"):
         result = mmes.minimize(hostile.sphere, *START, seed=1, max_evaluations=50)
     assert result.kernel == "reference"
-    with pytest.raises(ImportError, match="kernel='native' was asked for"):
+    with pytest.raises(ImportError, match="kernel='native' cannot be loaded"):
         mmes.minimize(hostile.sphere, *START, kernel="native")
 
 

@@ -120,7 +120,7 @@ def test_row07_an_executor_that_can_be_made_anew_is(tmp_path, same):
 
 def test_row07_an_executor_that_cannot_says_what_to_do(tmp_path):
     objective = hostile.Dies(str(tmp_path))
-    message = "a function that makes the executor"
+    message = "a function that creates the executor"
     with make_executor() as executor, pytest.raises(mmes.EvaluationError, match=message):
         mmes.minimize(objective, *START, seed=5, workers=executor)
 

@@ -277,7 +277,7 @@ def test_a_study_of_another_sampler_is_refused() -> None:
     study = optuna.create_study(sampler=made())
     study.optimize(objective, n_trials=3)
     study.sampler = made(seed=2)
-    with pytest.raises(ValueError, match="was begun with"):
+    with pytest.raises(ValueError, match="was started with"):
         study.optimize(objective, n_trials=1)
 
 

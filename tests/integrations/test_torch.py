@@ -196,7 +196,7 @@ def test_batch_normalisation_is_in_evaluation_mode_during_a_call() -> None:
 def test_batch_normalisation_in_training_mode() -> None:
     model = batch_norm()
     flat, before = FlatParameters(model), state_of(model)
-    with pytest.raises(RuntimeError, match="batch normalisation in training mode"):
+    with pytest.raises(RuntimeError, match="batch normalization in training mode"):
         flat.objective(loss, training=True)(candidates(flat))
     values = flat.objective(loss, training=True, mode="loop")(candidates(flat))
     assert unchanged(model, before)
@@ -489,7 +489,7 @@ def test_in_place_is_chosen_where_no_copy_fits(monkeypatch: pytest.MonkeyPatch) 
     elsewhere = flat.objective(loss, dtype=torch.float64)
     with pytest.raises(RuntimeError):  # the data are float32: but it was not done in place
         elsewhere(points)
-    with pytest.raises(ValueError, match="mode='in_place' computes as the module is"):
+    with pytest.raises(ValueError, match="mode='in_place' uses the module as it is"):
         flat.objective(loss, mode="in_place", dtype=torch.float64)
 
 

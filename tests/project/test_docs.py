@@ -14,7 +14,7 @@ from mmes.base.reasons import StopReason
 from mmes.strategies import STRATEGIES
 from paths import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def test_the_page_of_options_is_up_to_date() -> None:
@@ -38,7 +38,7 @@ def test_the_tables_of_a_page_are_those_of_its_single_runs(program: str) -> None
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     words = re.sub(r"`[^`\n]*`", "", page.read_text())  # code is no link
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", words):

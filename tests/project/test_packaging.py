@@ -86,7 +86,7 @@ def test_the_lock_has_every_requirement() -> None:
     assert not missing, "make lock"
 
 
-@pytest.mark.parametrize("name", ["ci.yml", "wheels.yml"])
+@pytest.mark.parametrize("name", ["ci.yml", "release.yml"])
 def test_the_workflows_are_yaml(name: str) -> None:
     yaml = pytest.importorskip("yaml")
     jobs = yaml.safe_load(text(f".github/workflows/{name}"))["jobs"]
@@ -94,3 +94,27 @@ def test_the_workflows_are_yaml(name: str) -> None:
     for target in re.findall(r"run: make (.*)$", text(f".github/workflows/{name}"), re.M):
         for word in target.split():
             assert re.search(rf"^{word}:", text("Makefile"), re.M), word
+
+
+def test_a_release_builds_the_wheels_that_are_published() -> None:
+    """The two lists of wheels, of this machine's release and of cibuildwheel, are the same."""
+    program = text("packaging/release.py")
+    tags = dict(re.findall(r'"(3\.\d+)": "(cp\d+)-', program))
+    built = {f"cp{version.replace('.', '')}-*" for version in tags}
+    assert built == set(PYPROJECT["tool"]["cibuildwheel"]["build"])
+    assert f'wheel.py-api = "{tags["3.12"]}"' in text("pyproject.toml")
+    pages = {file.stem for file in (ROOT / "docs" / "five-minutes").glob("*.md")}
+    assert {page for page in pages if f'"{page}"' in program} == pages
+
+
+def test_only_a_tag_publishes_and_no_password_is_needed() -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load(text(".github/workflows/release.yml"))["jobs"]
+    (job,) = (job for job in jobs.values() if "publish" in str(job["steps"]))
+    assert "refs/tags/v" in job["if"]
+    assert job["permissions"] == {"id-token": "write"}
+    assert set(job["needs"]) == set(jobs) - {"publish"}
+    assert "secrets." not in text(".github/workflows/release.yml")
+    systems = jobs["wheels"]["strategy"]["matrix"]["os"]
+    wheels = len(systems) * len(PYPROJECT["tool"]["cibuildwheel"]["build"])
+    assert f"-eq {wheels}\n" in text(".github/workflows/release.yml")

@@ -13,7 +13,7 @@ import pytest
 
 from paths import ROOT
 
-PROGRAM = ROOT / "tests" / "wheel_program.py"
+PROGRAM = ROOT / "tests" / "project" / "wheel_program.py"
 
 
 @pytest.mark.slow
@@ -45,6 +45,6 @@ def _check_long_description(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         text = archive.read(name).decode()
+    assert "## When to use it" in text
     targets = re.findall(r"\]\(([^)]+)\)", text)
-    assert len(targets) > 5
     assert all(target.startswith(("https://", "#")) for target in targets), targets

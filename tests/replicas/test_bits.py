@@ -64,7 +64,7 @@ def test_chunks_of_a_chosen_size_give_the_serial_bits(vectorized):
 def test_a_display_says_how_busy_the_crew_can_be(capsys):
     run(workers=Local(3), population_size=10, max_generations=3, progress=True)
     first = capsys.readouterr().err.splitlines()[1]  # after the strategy
-    assert first == "3 participants, 10 candidates: busy 83% at most"
+    assert first == "3 participants, 10 candidates: at most 83% busy"
 
 
 def test_stealing_gives_the_serial_bits():

@@ -108,7 +108,7 @@ def test_a_hanging_ray_actor_is_killed(ray, tmp_path):
 
 
 def test_ray_has_too_little(ray):
-    with pytest.raises(mmes.EvaluationError, match=r"asked for; the cluster has .*'CPU': 4.0"):
+    with pytest.raises(mmes.EvaluationError, match=r"requested; the cluster has .*'CPU': 4.0"):
         run(workers=Ray(2, cpus=64, patience=1))
     with pytest.raises(ValueError, match="'max_restarts': losses are handled here"):
         Ray(2, actor_options={"max_restarts": -1})

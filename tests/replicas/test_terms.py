@@ -33,7 +33,7 @@ def test_terms_that_are_not_allowed(given, kind, words):
 
 def test_a_strategy_that_depends_on_the_machine_is_refused():
     with pytest.raises(
-        ValueError, match=r"'cma-es' does not give the same bits.*strategy='mmes'.*workers="
+        ValueError, match=r"'cma-es' cannot be used with replicas.*strategy='mmes'.*workers="
     ):
         run(strategy="cma-es", workers=Local(1))
 

@@ -112,7 +112,7 @@ def test_replicas_choose_the_batch_by_its_number() -> None:
 
 def test_an_iterator_that_ends_is_an_error_which_says_what_to_give() -> None:
     epoch = [rows(number) for number in range(7)]
-    with pytest.raises(ValueError, match="batches ended after 7, and cannot be read again"):
+    with pytest.raises(ValueError, match="batches ended after 7 and cannot be read again"):
         solve(batches=iter(epoch))
     assert solve(batches=iter(epoch), max_generations=7).nit == 7
     with pytest.raises(ValueError, match="batches is empty"):
@@ -151,7 +151,7 @@ def test_a_resumed_run_without_validation_equals_the_run_without_a_break(tmp_pat
 def test_a_resumed_run_says_that_an_iterator_cannot_be_wound_forward(tmp_path: Path) -> None:
     path = tmp_path / "run"
     solve(batches=iter([rows(0)] * 40), max_generations=5, checkpoint=path)
-    with pytest.warns(CheckpointWarning, match="cannot be wound forward to generation 5"):
+    with pytest.warns(CheckpointWarning, match="cannot be advanced to generation 5"):
         mmes.resume(path, loss, batches=iter([rows(0)] * 40), max_generations=10)
     with pytest.raises(CheckpointError, match="it had batches; give batches= as then"):
         mmes.resume(path, loss, max_generations=12)

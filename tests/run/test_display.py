@@ -51,7 +51,7 @@ def test_plain_lines_come_every_five_seconds_and_at_the_end(capsys, monkeypatch)
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) == 3 + last_line
         assert lines[0] == "strategy: cma-es"
-        assert ("The time limit is reached." in lines[-1]) == last_line
+        assert ("The time limit was reached." in lines[-1]) == last_line
 
 
 def test_minimize_shows_its_progress(capsys):
@@ -59,7 +59,7 @@ def test_minimize_shows_its_progress(capsys):
     choice, line = capsys.readouterr().err.splitlines()
     assert choice == "strategy: active-cma (auto: n = 5 is at most 100)"
     assert line.startswith("99 of 99 (100%) evaluations  best ")
-    assert line.endswith("The budget of evaluations is spent.")
+    assert line.endswith("The maximum number of evaluations was reached.")
     with pytest.raises(TypeError, match="progress must be True or False, not 1"):
         mmes.minimize(lambda x: float(x @ x), np.ones(5), 1.0, progress=1)
 

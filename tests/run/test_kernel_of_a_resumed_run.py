@@ -39,6 +39,6 @@ def test_row42_a_kernel_that_cannot_be_had_is_told(tmp_path, monkeypatch) -> Non
     mmes.minimize(hostile.sphere, *START, max_evaluations=400, checkpoint=path, **chosen)
     for module in ("mmes.run.resuming", "mmes.kernels.choose"):
         monkeypatch.setattr(f"{module}.native_problem", lambda: "no such file")
-    with pytest.warns(KernelWarning, match="begun with kernel='native'.*no such file"):
+    with pytest.warns(KernelWarning, match="started with kernel='native'.*no such file"):
         result = mmes.resume(path, hostile.sphere, max_evaluations=450)
     assert result.nfev == 450

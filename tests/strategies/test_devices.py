@@ -192,9 +192,7 @@ def test_what_is_no_value_is_refused(values: Any, error: type[Exception]) -> Non
 
 
 def test_what_cannot_live_on_a_device_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="'cma-es' works on numpy arrays and cannot live on a device"
-    ):
+    with pytest.raises(ValueError, match="'cma-es' works on numpy arrays and cannot use a device"):
         get_strategy("cma")(np.ones(4), 1.0, device=DEVICE)
     with pytest.raises(ValueError, match="integers cannot be combined with device="):
         get_strategy("mmes")(np.ones(4), 1.0, device=DEVICE, integers=True)

@@ -1,1 +1,1 @@
-"""The kinds of trouble that `tools/attack.py` makes."""
+"""The kinds of attacks of `tools/attack.py`."""

@@ -1,4 +1,4 @@
-"""Pairs and triples of features, at random, against the laws that hold of every run."""
+"""Pairs and triples of features, at random, against the laws that hold for every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that were damaged or made with intent, and names that are no files of ours."""
+"""Damaged and malicious checkpoints, and names of other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objectives that do what they must not, and numbers that no one should choose."""
+"""Objectives that misbehave, and extreme numbers."""
 
 from __future__ import annotations
 

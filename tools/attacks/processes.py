@@ -1,4 +1,4 @@
-"""Kills and signals at random moments, in every way to evaluate; the bits must not change."""
+"""Kills and signals at random moments, with every kind of evaluation; the bits must not change."""
 
 from __future__ import annotations
 

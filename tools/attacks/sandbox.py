@@ -1,4 +1,4 @@
-"""Code that runs apart: in a forked process, with a limit, watched for what it leaves behind."""
+"""Code in a forked process with a time limit, checked for what it leaves behind."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What knows nothing of optimization: options, random numbers, memory, loading, extras."""
+"""Code that is not specific to optimization: options, random numbers, memory, loading, extras."""

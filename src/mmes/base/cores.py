@@ -1,4 +1,4 @@
-"""How many cores there are to work on."""
+"""The number of available cores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use: what `taskset` or a scheduler leaves it."""
+    """Return how many cores this process may use, as set by `taskset` or a scheduler."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

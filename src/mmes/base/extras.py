@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require(module: str, extra: str = "bench") -> Any:
-    """Import an optional package, or say which extra of mmes brings it.
+    """Import an optional package; if it is missing, name the extra of mmes that installs it.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def require(module: str, extra: str = "bench") -> Any:
 
 
 def missing(package: str, extra: str) -> ImportError:
-    """Return the error that names the extra of mmes that brings a package.
+    """Return the error that names the extra of mmes that installs a package.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: raised where nothing is half done, and never lost."""
+"""Ctrl-C and SIGTERM during a run: raised only at safe points, and never lost."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Interrupts:
     Inside `interruptible` (the user's code is running) a signal raises at once: KeyboardInterrupt
     for SIGINT, `Terminated` for SIGTERM. Elsewhere (the state is being updated, a checkpoint
     written) it is noted, and raised by the next `check`, `interruptible` or the end of the run. A
-    second signal raises at once. Inside `guarded` (an evaluator with locks and processes of its own
-    is at work, which calls `check` many times per second) only a third one does.
+    second signal raises at once. Inside `guarded` (an evaluator with locks and processes is
+    running, which calls `check` many times per second) only a third one does.
 
-    As a context manager it puts its handlers in place of Python's own and restores them; handlers
-    of the user's own are left alone. Runs inside runs stack. Outside the main thread, where Python
-    delivers no signals, it does nothing.
+    As a context manager it replaces Python's handlers and restores them at the end; handlers that
+    the user installed are not replaced. Nested runs are supported. Outside the main thread, where
+    Python delivers no signals, it does nothing.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Interrupts:
             self.check()
 
     def interruptible(self) -> _Patience:
-        """Let a signal raise at once inside; raise one that came before."""
+        """Let a signal raise immediately inside; raise one that arrived before."""
         return _Patience(self, 0)
 
     def guarded(self) -> _Patience:
@@ -63,7 +63,7 @@ class Interrupts:
         return _Patience(self, 2)
 
     def check(self) -> None:
-        """Raise if a signal has come."""
+        """Raise if a signal has arrived."""
         if self._pending is not None:
             self._raise(self._pending)
 
@@ -79,7 +79,7 @@ class Interrupts:
 
 
 class _Patience:
-    """So many signals are noted inside before one raises where it comes."""
+    """Only note this many signals inside; the next one raises immediately."""
 
     def __init__(self, interrupts: Interrupts, signals: int):
         self._interrupts, self._signals = interrupts, signals

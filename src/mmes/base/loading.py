@@ -1,4 +1,4 @@
-"""Code by its name: ``file.py:name`` or ``package.module:name``, or an entry point of a package."""
+"""Load code by name: ``file.py:name``, ``package.module:name``, or an entry point of a package."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def is_location(name: str) -> bool:
-    """Return whether a name says where code of the user's is, rather than naming ours."""
+    """Return whether a name is the location of user code and not the name of something built in."""
     return ":" in name
 
 
 def load_objective(location: str) -> Callable[[Any], Any]:
     """Return the function that ``file.py:name`` or ``package.module:name`` names.
 
-    A file is imported as Python runs a script: by its own name, with its folder in ``sys.path``.
-    So it can import its neighbours, and worker processes can import it.
+    A file is imported as Python runs a script: under its name, with its folder in ``sys.path``. So
+    it can import modules in the same folder, and worker processes can import it.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def load_objective(location: str) -> Callable[[Any], Any]:
 def load_object(location: str, kind: str) -> Any:
     """Return what is at a location; `kind` is the word for it in messages.
 
-    ``sys.path`` is afterwards as it was: see `make_importable`.
+    ``sys.path`` is restored afterwards; see `make_importable`.
     """
     before = list(sys.path)
     try:
@@ -51,10 +51,9 @@ def load_object(location: str, kind: str) -> Any:
 
 
 def make_importable(location: str) -> None:
-    """Put the folders of a location into ``sys.path`` for good, as Python does for a script.
+    """Add the folders of a location to ``sys.path`` permanently, as Python does for a script.
 
-    For commands, whose process is the library's own: worker processes and replicas import what is
-    there by its name.
+    For the command line: worker processes and replicas import the code there by name.
     """
     place = location.rpartition(":")[0]
     if place.endswith(".py"):
@@ -66,7 +65,7 @@ def _loaded(location: str, kind: str) -> Any:
     place, _, name = location.rpartition(":")
     if not place or not name:
         raise ValueError(
-            f"write a {kind} of your own as file.py:name or package.module:name, not {location!r}"
+            f"name your own {kind} as file.py:name or package.module:name, not {location!r}"
         )
     module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     found: Any = module

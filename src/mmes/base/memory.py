@@ -1,4 +1,4 @@
-"""How much memory there is, asked before anything large is allocated."""
+"""The available memory, checked before anything large is allocated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def available_bytes() -> int:
 
 
 def in_words(count: float) -> str:
-    """Return a number of bytes as a person writes it, for example ``"7.45 GiB"``."""
+    """Return a number of bytes in readable form, for example ``"7.45 GiB"``."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if abs(count) < 1024:
             return f"{count:.3g} {unit}"
@@ -44,7 +44,7 @@ def _meminfo_available() -> int | None:
 def cgroup_headroom(
     root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> int | None:
-    """Return what the control groups of this process leave, the tightest; None without a limit."""
+    """Return the bytes that the control groups of this process leave; None without a limit."""
     rooms = [_room(root / "memory", "limit_in_bytes", "usage_in_bytes", "total_")]  # version 1
     try:
         lines = own.read_text().splitlines()

@@ -18,33 +18,33 @@ FOREIGN = {
     "maxiter": "max_generations limits the generations, max_evaluations the evaluations",
     "max_iter": "max_generations limits the generations, max_evaluations the evaluations",
     "maxfun": "it is called max_evaluations here",
-    "options": "give each option as an argument of its own, as max_generations",
-    "method": "it is called strategy here; mmes.strategies.STRATEGIES has their names",
-    "dimension": "the number of variables is that of x0, or of the bounds",
-    "dim": "the number of variables is that of x0, or of the bounds",
+    "options": "pass each option as a separate argument, such as max_generations",
+    "method": "it is called strategy here; mmes.strategies.STRATEGIES lists the names",
+    "dimension": "the number of variables follows from x0 or the bounds",
+    "dim": "the number of variables follows from x0 or the bounds",
     "maxfev": "it is called max_evaluations here",
     "maxfevals": "it is called max_evaluations here",
     "max_nfev": "it is called max_evaluations here",
     "budget": "it is called max_evaluations here",
     "timeout": "it is called time_limit here; evaluation_timeout is the limit of one evaluation",
-    "tol": "xtol and ftol say when a search has converged, target ends a run at a value",
+    "tol": "xtol and ftol define convergence; target stops a run at a value",
     "ftarget": "it is called target here",
     "popsize": "it is called population_size here",
     "disp": "progress=True shows the progress",
     "verbose": "progress=True shows the progress",
     "n_jobs": "it is called workers here",
-    "random_state": "it is called seed here, and is an integer",
-    "rng": "it is called seed here, and is an integer",
+    "random_state": "it is called seed here and must be an integer",
+    "rng": "it is called seed here and must be an integer",
     "kwargs": "bind them with functools.partial(fun, name=value)",
     "jac": "derivatives are not used",
-    "constraints": "there are bounds only; return NaN where a point is not allowed",
+    "constraints": "mmes.minimize takes them; for ask and tell, see mmes.constraints.Lagrangian",
 }
-"""Names that other libraries use, and what to use here. They are no aliases: the meanings differ in
-details, which a silent translation would hide."""
+"""Names that other libraries use, and what to use here. They are not aliases: the meanings differ
+in details, which a silent translation would hide."""
 
 
 MOST_NAMES = 12
-"""A message lists no more names than this."""
+"""Maximum number of names in a message."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,24 @@ class Option:
     text : str
         What it does, in one sentence.
     default : object
-        The default value; None where it follows from others by the formula in `default_text`.
+        The default value; None if it follows from others by the formula in `default_text`.
     symbol : str
         The paper's symbol, if it has one.
     default_text : str
-        The default as documentation shows it, where that is a formula.
+        The default as documentation shows it, if it is a formula.
     low, high : float or None
         The range of a number.
     low_open, high_open : bool
         Whether the end itself is excluded.
     advice : str
-        What to do instead of giving a value of a wrong type, for the message.
+        Advice in the message about a value of a wrong type.
     choices : collection of str
-        Allowed words: all that a ``str`` option takes, or besides the numbers of a numeric one.
+        Allowed words: all values of a ``str`` option, or those besides the numbers of a numeric
+        one.
     spelt : mapping of str to str
-        Words that are shown, and taken, for some of the choices: one word for one thing.
+        Words that are shown and accepted for some of the choices.
     expert : bool
-        Whether ``--help`` leaves it to ``--help-all``.
+        Whether only ``--help-all`` shows it.
     """
 
     name: str
@@ -159,7 +160,7 @@ class Option:
 
 
 class OptionTable(tuple[Option, ...]):
-    """Options; shown as a table of names, defaults, what is allowed and what they do."""
+    """Options; printed as a table of names, defaults, allowed values and descriptions."""
 
     __slots__ = ()
 
@@ -191,7 +192,7 @@ def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> 
         if name not in options:
             hint = f"; {FOREIGN[name]}" if name in FOREIGN else suggestion(name, options)
             if name not in FOREIGN and "did you mean" not in hint and len(options) > MOST_NAMES:
-                hint = "; mmes.options() shows all that there are"
+                hint = "; mmes.options() lists all options"
             raise TypeError(f"{owner} has no option {name!r}{hint}")
     return {
         name: option.check(given[name]) if name in given else option.default
@@ -207,16 +208,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; it knows {', '.join(sorted(known))}" if known else ""
+    return f"; known names are {', '.join(sorted(known))}" if known else ""
 
 
 def is_real(value: Any) -> TypeGuard[float]:
-    """Return whether this is a real number; a bool is none, though Python counts with it."""
+    """Return whether this is a real number. A bool is not one, although Python treats it so."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def as_float(value: float) -> float:
-    """Return a real number as a float; infinity for one that no float can hold."""
+    """Return a real number as a float; infinity for one that does not fit into a float."""
     try:
         return float(value)
     except OverflowError:
@@ -224,7 +225,7 @@ def as_float(value: float) -> float:
 
 
 def _whole(value: float) -> int | None:
-    """Return the integer that a number equals (1e6 is how people write a budget), if it is one."""
+    """Return the integer that a number equals (people write a budget as 1e6), if it is one."""
     if isinstance(value, numbers.Integral) or as_float(value).is_integer():
         return int(value)
     return None

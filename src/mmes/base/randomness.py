@@ -11,7 +11,7 @@ definition of record; the native kernel gives the same words bit for bit and the
 float32 rounding.
 
 A sequence of numbers is read in chunks of 64: item k is word (k // 16) % 4 of block 16 (k // 64) +
-k % 16. (Sixteen neighbouring blocks side by side are what SIMD hardware likes to compute.)
+k % 16. (SIMD hardware computes sixteen neighbouring blocks at a time.)
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:
     Parameters
     ----------
     counter : ndarray of uint32, shape (..., 4)
-        One counter a line.
+        One counter per row.
     seed : int
         The 64-bit key.
 
@@ -105,7 +105,7 @@ def words(
 ) -> NDArray[np.uint32]:
     """Return the first `count` random words of the sequence at this address.
 
-    For an array of candidates, one sequence per row; the other functions do likewise.
+    For an array of candidates, one sequence per row; so do the other functions.
     """
     chunks = -(-count // CHUNK)
     counter = np.empty((*np.shape(candidate), chunks * LANES, 4), dtype=np.uint32)
@@ -168,7 +168,7 @@ def child_seed(seed: int, index: int) -> int:
 
 
 def fresh_seed() -> int:
-    """Return a seed from the operating system's entropy, for a run that was given none."""
+    """Return a seed from the operating system's entropy, for a run without a seed."""
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 

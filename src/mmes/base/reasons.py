@@ -19,17 +19,17 @@ class StopReason(Enum):
     TARGET_REACHED = 0, "The target value was reached."
     STAGNATED = 1, "The values no longer improve (stagnation)."
     SIGMA_TOO_SMALL = 2, "The mutation strength sigma fell to sigma_min."
-    MAX_EVALUATIONS = 3, "The budget of evaluations is spent."
-    MAX_GENERATIONS = 4, "The limit of generations is reached."
-    TIME_LIMIT = 5, "The time limit is reached."
-    CALLBACK = 6, "The callback asked to stop."
+    MAX_EVALUATIONS = 3, "The maximum number of evaluations was reached."
+    MAX_GENERATIONS = 4, "The maximum number of generations was reached."
+    TIME_LIMIT = 5, "The time limit was reached."
+    CALLBACK = 6, "The callback stopped the run."
     REQUESTED = 7, "A stop was requested."
     SIGMA_TOO_LARGE = (
         8,
-        "The search ran away to huge steps: is the objective unbounded below?",
+        "The steps became huge: is the objective unbounded below?",
     )
     UNBOUNDED = 9, "The objective returned -inf: it is unbounded below."
-    ALL_FAILED = 10, "No candidate of ten generations in a row gave a finite value."
+    ALL_FAILED = 10, "No candidate had a finite value in ten generations in a row."
     INTERRUPTED = 11, "The run was interrupted."
     CONVERGED_X = 12, "The search converged: steps are shorter than xtol times the first ones."
     CONVERGED_F = 13, "The search converged: values differ by no more than ftol or rounding."
@@ -39,7 +39,7 @@ class StopReason(Enum):
         "Noise stops the progress, and a larger population does not fit: allow more evaluations "
         "or memory, or average several evaluations in the objective.",
     )
-    INFEASIBLE = 16, "The search ended where constraints are violated."
+    INFEASIBLE = 16, "The search ended at a point that violates constraints."
     VALIDATION = 17, "The validation loss no longer improves (patience)."
 
     def __init__(self, status: int, sentence: str):
@@ -51,7 +51,7 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended where it could not, or need not, do better."""
+        """Whether the search converged or reached its target."""
         return self in (
             StopReason.TARGET_REACHED,
             StopReason.CONVERGED_X,

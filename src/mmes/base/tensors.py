@@ -1,4 +1,4 @@
-"""What the library knows of tensors without importing a package for them."""
+"""Support for tensors without importing a package for them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 def device_of(thing: Any) -> str | None:
-    """Return the device of a tensor, for example ``"cuda:0"``; None if it is no tensor."""
+    """Return the device of a tensor, for example ``"cuda:0"``; None if it is not a tensor."""
     if hasattr(thing, "detach") and hasattr(thing, "device"):
         return str(thing.device)
     return None
 
 
 def to_numpy(thing: Any) -> Any:
-    """Return a tensor as a numpy array, wherever it lies and with or without gradients.
+    """Return a tensor on any device, with or without gradients, as a numpy array.
 
     Anything else is returned as it is.
     """

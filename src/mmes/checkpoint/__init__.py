@@ -1,4 +1,4 @@
-"""Checkpoints: a safe file format, and files that are there whole or not at all."""
+"""Checkpoints: a safe file format and atomic files."""
 
 from mmes.checkpoint.format import (
     FORMAT,

@@ -1,7 +1,7 @@
-"""A new file of a given name, which one process alone writes to.
+"""Files that only one process writes, and that are replaced atomically.
 
-Whatever else has that name is not written to: a link, a pipe, the file of a killed process. What a
-living process is writing is left alone, and said so.
+Anything else with that name is not written to: a link, a pipe, the file of a killed process. A file
+that a running process is writing is not touched; an error says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ except ImportError:  # not on Windows
 
 @contextlib.contextmanager
 def new_file(partial: Path) -> Iterator[IO[bytes]]:
-    """Give a new file of that name, which no other process writes to."""
+    """Yield a new file of that name, which no other process writes to."""
     handle = _created(partial)
     with open(handle, "w+b") as file:
         yield file
@@ -53,7 +53,7 @@ def _created(partial: Path) -> int:
 
 
 def _remove_left_over(partial: Path, flags: int) -> None:
-    """Remove what a killed process left unfinished, but not what a living one is writing."""
+    """Remove an unfinished file of a killed process, but not one that is being written."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(partial).st_mode):
             os.unlink(partial)
@@ -69,7 +69,7 @@ def _remove_left_over(partial: Path, flags: int) -> None:
 
 
 def lock(handle: int, partial: Path) -> None:
-    """Keep other processes from writing an open file; CheckpointError if one does already."""
+    """Lock an open file; raise CheckpointError if another process is writing it."""
     if fcntl is not None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,20 +91,20 @@ def is_same(path: Path, handle: int) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """Return a name that came from a file or a label, once it is known to lead nowhere else.
+    """Return a name from a file or a label after checking that it stays in its folder.
 
     Raises
     ------
     ValueError
-        If it is empty, hidden, or holds what leads to another folder.
+        If it is empty, hidden, or leads to another folder.
     """
     if not name or name.startswith(".") or any(c in "/\\:\0" for c in name):
-        raise ValueError(f"{name!r} cannot be the name of a file here")
+        raise ValueError(f"{name!r} is not a valid file name here")
     return name
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write a file so that it is there whole or not at all, even if the machine loses power."""
+    """Write a file atomically: it is complete or missing, even if the machine loses power."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
     try:
@@ -123,10 +123,10 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
+    """Write a text atomically."""
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write data as JSON, whole or not at all."""
+    """Write data as JSON atomically."""
     write_text(path, json.dumps(data, indent=1, sort_keys=True))

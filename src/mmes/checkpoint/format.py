@@ -1,4 +1,4 @@
-"""Checkpoints: a safe file format, written atomically, verified before anything of it is used.
+"""Checkpoints: a safe file format, written atomically, verified before use.
 
 A checkpoint is a zip archive of ``.npy`` members and one ``header.json``. Nothing is compressed, so
 that no member can be larger than the file and the arrays can be mapped instead of read; nothing is
@@ -61,7 +61,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def previous_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the checkpoint before the newest is kept."""
+    """Return the path of the previous checkpoint."""
     path = Path(path)
     return path.with_name(path.name + ".previous")
 
@@ -73,7 +73,7 @@ def partial_path(path: str | os.PathLike[str]) -> Path:
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is a checkpoint at that path, or the one before it."""
+    """Return whether there is a checkpoint at that path, or a previous one."""
     return os.path.lexists(path) or os.path.lexists(previous_path(path))
 
 
@@ -81,10 +81,10 @@ def exists(path: str | os.PathLike[str]) -> bool:
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -> None:
-    """Write a checkpoint so that at every moment a complete one is on disk.
+    """Write a checkpoint so that there is a complete one on disk at every moment.
 
     The new file is written beside the old one, flushed to the disk, and then takes its place; the
-    old one is kept as ``<path>.previous``. If anything goes wrong the old files are untouched and
+    old one is kept as ``<path>.previous``. If anything goes wrong, the old files stay unchanged and
     the unfinished one is removed.
 
     Parameters
@@ -92,7 +92,7 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
     path : str or path
         Where to write.
     state : dict
-        Numbers, words, lists and dicts of them.
+        Numbers, strings, lists and dicts of them.
     arrays : dict
         Arrays by name; they are streamed to the file, never copied as a whole.
 
@@ -152,8 +152,8 @@ def _write_archive(file: IO[bytes], state: dict[str, Any], arrays: Arrays) -> No
         text = json.dumps(header, allow_nan=False).encode()
         if len(text) > _HEADER_LIMIT:
             raise CheckpointError(
-                f"what is to be kept besides arrays takes {len(text)} bytes, more than the "
-                f"{_HEADER_LIMIT} that a checkpoint may have: are the notes too long?"
+                f"the state without its arrays takes {len(text)} bytes, but at most "
+                f"{_HEADER_LIMIT} are allowed; are the notes too long?"
             )
         with archive.open(_info(_HEADER), "w") as out:
             out.write(text)
@@ -215,8 +215,8 @@ def _sync_folder(folder: Path) -> None:
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Return the state and the arrays of the newest checkpoint that can be used.
 
-    If the file is corrupt, or missing because a machine died between two renamings, the one before
-    it is taken, with a warning. The arrays are read-only maps of the file: they cost no memory
+    If the file is corrupt, or missing because a machine died between two renamings, the previous
+    one is used, with a warning. The arrays are read-only maps of the file: they cost no memory
     until they are copied.
 
     Raises
@@ -224,7 +224,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     FileNotFoundError
         If there is none.
     CheckpointCorrupt
-        If neither the file nor the one before it can be used.
+        If neither the file nor the previous one can be used.
     CheckpointTooNew
         If a newer version of the library wrote it.
     """
@@ -238,10 +238,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         try:
             found = read_one(previous)
         except CheckpointCorrupt as second:
-            raise CheckpointCorrupt(f"{error}; nor can the one before it: {second}") from error
+            raise CheckpointCorrupt(
+                f"{error}; the previous checkpoint cannot be used either: {second}"
+            ) from error
         why = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be used ({error})"
         warn_user(
-            f"the checkpoint {path} {why}; the one before it, {previous}, is taken",
+            f"the checkpoint {path} {why}; the previous one, {previous}, is used",
             CheckpointWarning,
         )
         return found
@@ -265,7 +267,8 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     with open(handle, "rb") as file:
         if not stat.S_ISREG(kind):
             raise CheckpointCorrupt(
-                f"{path} is not a regular file but a pipe, a socket or a device; no checkpoint"
+                f"{path} is not a checkpoint: it is a pipe, a socket or a device, not a regular "
+                "file"
             )
         try:
             return _read_archive(file, path)
@@ -274,9 +277,7 @@ def read_one(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         except OSError as error:
             raise CheckpointCorrupt(f"{path} cannot be read: {error}") from error
         except zipfile.BadZipFile as error:
-            raise CheckpointCorrupt(
-                f"{path} is corrupt, or no checkpoint at all ({error})"
-            ) from error
+            raise CheckpointCorrupt(f"{path} is corrupt or not a checkpoint ({error})") from error
         # A damaged archive makes zipfile raise nearly anything; none of it means more than this.
         except Exception as error:
             raise CheckpointCorrupt(
@@ -313,7 +314,7 @@ def _read_archive(file: IO[bytes], path: Path) -> tuple[dict[str, Any], Arrays]:
         }
     state = _from_json(header["state"])
     if not isinstance(state, dict):
-        raise CheckpointCorrupt(f"{path} is corrupt: its state is no table of entries")
+        raise CheckpointCorrupt(f"{path} is corrupt: its state is not a table of entries")
     return from_format_1(state, arrays) if number == 1 else (state, arrays)
 
 
@@ -324,7 +325,7 @@ def _check_directory(file: IO[bytes], size: int, path: Path) -> None:
     end = len(tail) - _END.size - _COMMENT
     # At no other place, so that zipfile cannot find another end than this one.
     if end < 0 or tail[end : end + 4] != _END_MARK or tail[-_END.size :][:4] == _END_MARK:
-        raise CheckpointCorrupt(f"{path} is corrupt, or no checkpoint at all")
+        raise CheckpointCorrupt(f"{path} is corrupt or not a checkpoint")
     lengths = [*_END.unpack_from(tail, end)]
     if len(tail) >= _END64.size and tail[:4] == _END64_MARK:
         lengths += _END64.unpack_from(tail)
@@ -353,7 +354,7 @@ def _mapped(
     file: IO[bytes],
     whole: mmap.mmap,
 ) -> NDArray[Any]:
-    """Return an array as a view of the file, after all about it was checked."""
+    """Return an array as a view of the file, after checking its entry and digest."""
     shape = tuple(entry["shape"])
     if entry["dtype"] not in _DTYPES or any(type(k) is not int or k < 0 for k in shape):
         raise ValueError(f"array {entry['name']!r} has the type {entry['dtype']!r}, shape {shape}")
@@ -384,18 +385,18 @@ def _mapped(
 
 
 def as_stored(value: Any) -> Any:
-    """Return a value as it comes back from a checkpoint: a copy, with lists for tuples.
+    """Return a value as a checkpoint returns it: a copy, with lists instead of tuples.
 
     Raises
     ------
     TypeError, ValueError
-        If JSON cannot hold it.
+        If JSON cannot represent it.
     """
     return _from_json(json.loads(json.dumps(_to_json(value), allow_nan=False)))
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value in the words of JSON, which has no infinity and no NaN."""
+    """Return a value in JSON types, which have no infinity and no NaN."""
     if isinstance(value, dict):
         return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

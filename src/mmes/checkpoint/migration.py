@@ -1,4 +1,4 @@
-"""Checkpoints of older formats, as today's format would have written them."""
+"""Conversion of checkpoints of older formats to the current one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ARRAYS = {
 def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
     """Return state and arrays of format 1 (version 0.1.0) in format 2 (version 0.2.0).
 
-    Options were renamed, and what 0.1.0 had no word for gets the value that it stood for.
+    Options were renamed; new options get the value that corresponds to the behaviour of 0.1.0.
     """
     if "search" not in state:
         return state, arrays  # not a run
@@ -38,7 +38,7 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
         "search": search,
     }
     named = {_ARRAYS.get(name, name): array for name, array in arrays.items()}
-    # It kept no values of generations: the tests on them begin anew.
+    # It stored no values of generations: the tests on them start again.
     recent, extremes = "search/recent", "search/extremes"
     named.setdefault(recent, np.empty(0))
     known = named.get(extremes, np.array([np.inf, -np.inf, np.inf, -np.inf, 1.0]))

@@ -1,4 +1,4 @@
-"""The command ``mmes``: optimize, resume, and look after the installation, from a terminal."""
+"""The command ``mmes``: optimize, resume, and check the installation from a terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REGISTERED = "mmes.commands"
 
 
 def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
-    """Return what loads each command; it is imported when it is called, so that help is quick."""
+    """Return a loader for each command; commands are imported when called, so that help is fast."""
 
     def own(name: str, module: str) -> Callable[[], Callable[[list[str]], int]]:
         return lambda: vars(import_module(f"mmes.cli.{module}"))[name]
@@ -60,7 +60,7 @@ def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code. A user's mistake makes one line, no traceback.
+    """Run the command line and return its exit code. A mistake prints one line.
 
     Parameters
     ----------

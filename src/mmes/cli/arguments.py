@@ -1,4 +1,4 @@
-"""Flags made from the option tables: name, kind, range, default and text are written once."""
+"""Command-line flags, generated from the option tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mmes.cli.status import Mistake
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are mistakes, not exits.
+    """An argument parser that raises `Mistake` instead of exiting.
 
     Parameters
     ----------
     args : sequence of str or None
-        What will be parsed, of a command that has flags for experts: ``--help`` leaves them out,
+        The arguments to parse, for a command with expert flags: ``--help`` hides them,
         ``--help-all`` shows them.
     **options
         Those of `argparse.ArgumentParser`.
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
             )
 
     def parsed(self, args: Iterable[str]) -> argparse.Namespace:
-        """Parse; a value such as -5,5 or -inf,5 is taken for what it is, not for a flag."""
+        """Parse the arguments; a value such as -5,5 or -inf,5 is not mistaken for a flag."""
         joined: list[str] = []
         for word in args:
             value = re.match(r"-([\d.]|inf|nan)", word, re.IGNORECASE)
@@ -56,15 +56,15 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Raise the complaint."""
+        """Raise the error as a `Mistake`."""
         raise Mistake(f"{message} (see '{self.prog} --help')")
 
 
 def add_options(parser: Parser, title: str, table: Iterable[Option], saved: bool = False) -> Any:
     """Add one flag for each option of a table, under a title, and return the group.
 
-    Flags that are not given are left out of what is parsed; where there is a `saved` run, its
-    options stay as they were.
+    Flags that are not given are omitted from the result; the options of a `saved` run stay
+    unchanged.
     """
     group = parser.add_argument_group(title)
     for option in table:
@@ -119,7 +119,7 @@ def _converter(option: Option) -> Callable[[str], Any]:
 
 
 def number(text: str) -> Any:
-    """Return the number that a text shows (1e6 counts as an integer), or the text itself."""
+    """Return the number in a text (1e6 counts as an integer), or the text itself."""
     try:
         value = float(text)
     except ValueError:
@@ -145,7 +145,7 @@ def vector_of(flag: str) -> Callable[[str], Any]:
 
 
 def vector(text: str, flag: str) -> Any:
-    """Return what a text stands for: a number, numbers separated by commas, or a file of numbers.
+    """Return the numbers in a text: one number, numbers separated by commas, or a file of numbers.
 
     Files are .npy, or text with one or more numbers per line.
     """
@@ -168,4 +168,4 @@ def vector(text: str, flag: str) -> Any:
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, delimiter="," if "," in path.read_text() else None)
     except (ValueError, OSError) as error:
-        raise Mistake(f"{flag}: {path} does not hold numbers ({error})") from error
+        raise Mistake(f"{flag}: {path} does not contain numbers ({error})") from error

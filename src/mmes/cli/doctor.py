@@ -1,4 +1,4 @@
-"""``mmes doctor``: whether all is there and working, and how much memory a run would need."""
+"""``mmes doctor``: check the installation and estimate the memory that a run needs."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ EXTRAS = {
     "bench": ("polars", "mmes bench, compete and reproduce"),
     "report": ("jinja2", "mmes report"),
     "clustering": ("sklearn", "sparse spectral clustering"),
-    "scipy": ("scipy", "a method for scipy.optimize.minimize"),
-    "torch": ("torch", "modules of PyTorch, and searches on a GPU"),
-    "jax": ("jax", "losses written in JAX"),
-    "optuna": ("optuna", "a sampler for Optuna"),
+    "scipy": ("scipy", "scipy.optimize.minimize(method=...)"),
+    "torch": ("torch", "PyTorch modules and searches on a GPU"),
+    "jax": ("jax", "JAX losses"),
+    "optuna": ("optuna", "an Optuna sampler"),
     "tqdm": ("tqdm", "progress bars as a callback"),
     "coco": ("cocoex", "mmes coco"),
 }
 
-# Vectors alone, whose bits no processor changes; the default for so few variables has matrices.
+# It uses vectors only, so its bits are the same on every processor; the default for so few
+# variables uses matrices.
 _FOLLOWED: dict[str, Any] = {"strategy": "mmes"}
-# Bytes: what is estimated must not be compared with a machine.
+# Bytes: an estimate must not depend on the memory of this machine.
 _UNLIMITED = sys.maxsize**4
 # So that its square root is a float.
 _MOST_VARIABLES = 10**18
@@ -70,21 +71,21 @@ def doctor(argv: list[str]) -> int:
     healthy = check_health()
     _fingerprint()
     usable = int(memory.available_bytes() * memory.USABLE_SHARE)
-    print(f"\nmemory: {memory.in_words(usable)} usable for a run")
+    print(f"\nmemory: {memory.in_words(usable)} available for a run")
     fits = [
         print_estimate(size, usable)
         for size in ([10**3, 10**5, 10**6, 10**7] if n is None else [n])
     ]
-    verdict = "All is well." if healthy else "Something is wrong: see above."
+    verdict = "All checks passed." if healthy else "Some checks failed: see above."
     if healthy and n is not None and not all(fits):
-        verdict = f"The installation is well, but {n:,} variables do not fit into this machine."
+        verdict = f"All checks passed, but {n:,} variables do not fit into memory."
     print(f"\n{verdict}")
     return OK if healthy else NOT_REACHED
 
 
 def _describe() -> None:
     print(f"mmes {mmes.__version__}, Python {platform.python_version()}, numpy {np.__version__}")
-    print(f"{platform.system()} {platform.machine()}, {usable_cores()} cores usable")
+    print(f"{platform.system()} {platform.machine()}, {usable_cores()} usable cores")
     problem = native_problem()
     if problem is None:
         from mmes.kernels.native import simd_levels
@@ -112,13 +113,13 @@ def _version_of(module: str) -> str:
 
 
 def check_health() -> bool:
-    """Print what works and what does not; return whether all does."""
+    """Run the checks and print their outcomes; return whether all passed."""
     print("\nchecks:")
     results = [
-        _report("random numbers are those of the specification", _random_numbers),
+        _report("random numbers match the specification", _random_numbers),
         _report("the native kernel agrees with the reference", _kernels_agree),
         _report("a run converges", _converges),
-        _report("a run resumed from a checkpoint is the same", _resumes),
+        _report("a resumed run gives the same result", _resumes),
         _report("worker processes give the same result", workers_agree),
         _report("replicas give the same result", _replicas_agree),
     ]
@@ -128,8 +129,8 @@ def check_health() -> bool:
 def _report(what: str, check: Callable[[], bool | None]) -> bool:
     try:
         outcome = check()
-        word = {True: "ok", False: "FAILED", None: "not possible here"}[outcome]
-    except Exception as error:  # a doctor reports whatever it meets
+        word = {True: "ok", False: "FAILED", None: "skipped"}[outcome]
+    except Exception as error:  # any error is a failed check
         outcome, word = False, f"FAILED ({type(error).__name__}: {error})"
     print(f"  {what:<52} {word}")
     return outcome is not False
@@ -166,7 +167,7 @@ def _resumes() -> bool:
 
 
 def workers_agree() -> bool:
-    """Return whether worker processes change nothing."""
+    """Return whether a run with worker processes gives the same result."""
     return np.array_equal(_run(workers=2).x, _run().x)
 
 
@@ -175,24 +176,25 @@ def _replicas_agree() -> bool:
 
 
 def _fingerprint() -> None:
-    """Print what must be equal on all machines of a crew, and what slows it down."""
+    """Print what must be equal on all machines with replicas, and what slows them down."""
     es = mmes.MMES(np.zeros(2), 1.0)
-    print("\nfor replicas, the same on every machine:")
-    print(f"  fingerprint {digests.probe(mmes.MMES, digests.probe_of(es))['probe']}")
+    print("\nreplicas:")
+    fingerprint = digests.probe(mmes.MMES, digests.probe_of(es))["probe"]
+    print(f"  fingerprint (must be the same on all machines): {fingerprint}")
     cores = usable_cores()
     if cores > 1 and not any(os.environ.get(name) for name in _BLAS_THREADS):
         print(
-            f"  BLAS may start {cores} threads in each process; where several share the cores, set "
-            "OMP_NUM_THREADS=1"
+            f"  BLAS may start {cores} threads in each process; set OMP_NUM_THREADS=1 if several "
+            "processes share the cores"
         )
     rows = default_population_size(10**6)
-    shares = (f"{k}: {rows / (k * math.ceil(rows / k)):.0%}" for k in (4, 16, 32, 64))
-    print(f"  share of the time that replicas can be busy, lambda = {rows}: {', '.join(shares)}")
+    shares = (f"{k} replicas {rows / (k * math.ceil(rows / k)):.0%}" for k in (4, 16, 32, 64))
+    print(f"  time that replicas can be busy with {rows} candidates: {', '.join(shares)}")
 
 
 def print_estimate(n: int, usable: int) -> bool:
     """Print how much memory n variables need; return whether they fit."""
-    strategy, _ = automatic(n)  # what a run without --strategy takes
+    strategy, _ = automatic(n)  # what a run without --strategy uses
     search = strategy.search_type
     options = {option.name: option.default for option in search.options}
     _, needed = search.planned(n, options, _UNLIMITED)
@@ -208,9 +210,9 @@ def print_estimate(n: int, usable: int) -> bool:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ReducedArchiveWarning)
                 planned, needed = search.planned(n, options, usable)
-            text += f"; here reduced to {planned['archive_size']:,} ({memory.in_words(needed)})"
+            text += f"; reduced to {planned['archive_size']:,} ({memory.in_words(needed)})"
         except MemoryError:
-            text += "; it does not fit into this machine"
+            text += "; this does not fit into memory"
             fits = False
     print(text)
     return fits

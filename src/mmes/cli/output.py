@@ -1,4 +1,4 @@
-"""What a run leaves in its folder, and the summary on the screen."""
+"""The files that a run writes, and the summary on the screen."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FILES = ("result.json", "x.npy", "mean.npy", "history.csv")
 
 
 def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> Path:
-    """Make the folder for the results, so that it is known to work, and return it.
+    """Create the folder for the results before the run, and return it.
 
-    Where none was given it is one that was not there yet, and that no other run takes.
+    If none is given, a new one is created that no other run uses.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> P
     given : str or None
         What the user gave.
     overwrite : bool
-        Whether a result that is there may be replaced.
+        Whether an existing result may be replaced.
     """
     first = folder.name
     there = [name for name in FILES if (folder / name).exists()] if given else []
     if there and not overwrite:
         raise Mistake(
-            f"--out: the folder {given} holds a result already ({there[0]}); choose another, or "
-            "replace it with --force"
+            f"--out: the folder {given} already contains a result ({there[0]}); choose another, "
+            "or replace it with --force"
         )
     for number in itertools.count(2):
         try:
@@ -50,7 +50,7 @@ def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> P
                 folder = folder.with_name(f"{first}-{number}")
                 continue
             raise Mistake(
-                f"--out: the folder {given or folder} cannot be made ({error.strerror})"
+                f"--out: the folder {given or folder} cannot be created ({error.strerror})"
             ) from error
     return folder
 
@@ -70,7 +70,7 @@ def write_result(folder: Path, result: Result, target: str) -> None:
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """Return the result without its arrays, in the words of JSON; infinities and NaN as strings."""
+    """Return the result without its arrays in JSON types; infinities and NaN as strings."""
     left_out = ("x", "mean", "history", "reevaluated")
     entries = {k: v for k, v in vars(result).items() if k not in left_out}
     entries |= {"reason": result.reason.name, "dimension": np.size(to_numpy(result.x))}

@@ -146,7 +146,9 @@ def run(argv: list[str]) -> int:
     given = arguments.problem_option
     problem_options = dict(assignment(text, "--problem-option") for text in given)
     if "dimension" in problem_options:
-        raise Mistake("--problem-option: give the number of variables by --dim, not by dimension")
+        raise Mistake(
+            "--problem-option: set the number of variables with --dim, not with dimension"
+        )
     if arguments.dim is not None and not is_location(arguments.function):
         problem_options["dimension"] = arguments.dim
     objective = load_target(arguments.function, problem_options)
@@ -247,7 +249,7 @@ def _constraints(arguments: Any) -> dict[str, Any]:
 
 
 def _add_common(parser: Parser, saved: bool = False) -> None:
-    # Code of the user's may change the folder: what was given is meant where the command began.
+    # The user's code may change the folder: paths are relative to the original one.
     home = Path.cwd()
     parser.set_defaults(home_of=lambda path: None if path is None else home / path)
     group = add_options(parser, "evaluation", EVALUATION, saved)
@@ -288,10 +290,10 @@ def _add_common(parser: Parser, saved: bool = False) -> None:
 
 
 class _Notes:
-    """What `mmes resume` must know, for the notes of a run.
+    """What `mmes resume` needs to know, stored in the notes of a run.
 
-    A run that goes on takes them after its first generation: with a target that was mistyped there
-    is none, and the checkpoint stays as it was.
+    A resumed run takes them after its first generation: if the target was mistyped, there is none,
+    and the checkpoint stays unchanged.
     """
 
     def __init__(self, target: str, problem_options: dict[str, Any], strategy: str | None):
@@ -311,7 +313,7 @@ class _Notes:
 
 
 def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return the target to go on with, and the options of a built-in problem."""
+    """Return the target to continue with, and the options of a built-in problem."""
     file, given, notes = arguments.file, arguments.function, state.get("notes", {})
     noted = notes.get("target") if isinstance(notes, dict) else None
     options = notes.get("problem_options", {}) if noted is not None else {}
@@ -330,14 +332,14 @@ def _noted_target(state: dict[str, Any], arguments: Any) -> tuple[str, dict[str,
         # A file that someone sent must not choose which code runs.
         strategy = arguments.strategy or notes.get("strategy")
         raise Mistake(
-            f"name the function again, since a checkpoint holds no code: "
+            "name the function again, because a checkpoint contains no code: "
             f"{_resume_command(file, noted, strategy)}"
         )
     return noted, dict(options)
 
 
 def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
-    """Ask for the strategy of a checkpoint where it is none of ours."""
+    """Require the strategy to be named if it is not a built-in one."""
     name, notes = state.get("strategy"), state.get("notes")
     noted = notes.get("strategy") if isinstance(notes, dict) else None
     if arguments.strategy is not None or not isinstance(name, str):
@@ -348,13 +350,13 @@ def _check_strategy(state: dict[str, Any], arguments: Any, target: str) -> None:
             return
     # As with the function: a file that someone sent must not choose which code runs.
     raise Mistake(
-        f"name your strategy {name!r} again, since a checkpoint holds no code: "
+        f"name your strategy {name!r} again, because a checkpoint contains no code: "
         f"{_resume_command(arguments.file, target, noted or 'file.py:Class')}"
     )
 
 
 def _resume_command(file: str, target: str, strategy: Any) -> str:
-    """Return the command to go on, with all code of the user's that must be named."""
+    """Return the command to resume, with all user code that must be named."""
     words = ["mmes", "resume", file, *([target] if is_location(target) else [])]
     if isinstance(strategy, str) and is_location(strategy):
         words += ["--strategy", strategy]
@@ -367,8 +369,8 @@ def _display(arguments: Any) -> list[Display]:
 
 
 def _carry_out(made: Run, arguments: Any, target: str, checkpoint: str | None) -> int:
-    """Run to the end, write the results, and return the exit code."""
-    # A run that goes on replaces what it wrote when it was interrupted.
+    """Finish the run, write the results, and return the exit code."""
+    # A resumed run replaces what it wrote when it was interrupted.
     overwrite = arguments.force or made.evaluations > 0
     place = arguments.home_of(arguments.out or DEFAULT_FOLDER)
     folder = output_folder(place, arguments.out, overwrite)
@@ -434,13 +436,13 @@ def _place(cause: BaseException | None, whole: bool) -> str:
 
 
 def _checked(make: Any) -> Any:
-    """Return what `make` returns; what it raises about the user's input becomes a mistake."""
+    """Return what `make` returns; errors about the user's input become a `Mistake`."""
     try:
         return make()
     except CheckpointExists as error:
         raise Mistake(
-            f"{error.args[0].rpartition(': ')[0]}; go on from it with 'mmes resume' or "
-            "--resume auto, choose another name, or delete it",
+            f"{error.args[0].rpartition(': ')[0]}; resume it with 'mmes resume' or --resume "
+            "auto, choose another name, or delete it",
             CHECKPOINT_UNUSABLE,
         ) from error
     except CheckpointError as error:

@@ -1,4 +1,4 @@
-"""Where a run from the command line starts: the flags, filled up from the problem's box."""
+"""The start of a run from the command line: the flags, completed by the problem's box."""
 
 from __future__ import annotations
 
@@ -71,13 +71,14 @@ def _dimension(given: Any, x0: Any, bounds: tuple[Any, Any] | None) -> int:
             raise Mistake(f"{flag} has {size} entries, but there are {given} variables")
     if given is None and not sizes:
         raise Mistake(
-            "how many variables? give --dim N, or --x0 or --bounds with an entry for each"
+            "the number of variables is needed: give --dim N, or --x0 or --bounds with one "
+            "entry per variable"
         )
     return given or next(iter(sizes.values()))
 
 
 def _seed_so_far(arguments: Any) -> int | None:
-    """Return the seed of the run to go on with, if there is one: its start point hangs on it."""
+    """Return the seed of the run to resume, if there is one: its start point depends on it."""
     path = arguments.home_of(arguments.checkpoint)
     if path is None or getattr(arguments, "resume", None) != "auto" or not files.exists(path):
         return None
@@ -86,7 +87,7 @@ def _seed_so_far(arguments: Any) -> int | None:
 
 
 def bounds_of(text: str) -> tuple[Any, Any]:
-    """Return the bounds that a text stands for."""
+    """Return the bounds given as a text."""
     found = np.asarray(vector(text, "--bounds"))
     if found.shape == (2,):
         return found[0], found[1]

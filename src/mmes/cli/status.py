@@ -1,4 +1,4 @@
-"""Exit codes, and mistakes that are told in a sentence."""
+"""Exit codes, and mistakes that are reported in one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERMINATED = 143
 
 
 class Mistake(Exception):
-    """What a user can put right; shown as one sentence.
+    """A mistake that the user can correct; shown as one sentence.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Mistake(Exception):
 
 
 def mistake_of(word: str, known: Iterable[str], kind: str) -> Mistake:
-    """Return the mistake of an unknown word, with the nearest one that is known."""
+    """Return the mistake of an unknown word, with the most similar known one."""
     return Mistake(f"there is no {kind} {word!r}{suggestion(word, known)}")
 
 
 def say(text: str) -> None:
-    """Write a line for people, beside the output proper."""
+    """Write a line to stderr."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """Return a text without characters that command a terminal: a file may have brought them."""
+    """Return a text without terminal control characters, which a file may contain."""
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""What is to be minimised: a built-in problem, or a function of the user's."""
+"""What to minimise: a built-in problem or the user's function."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mmes.problems.registry import find
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A built-in problem by its name: what travels to workers is the name, not the data.
+    """A built-in problem by name: workers are sent the name, not the data.
 
     Attributes
     ----------
     name : str
         The problem's name.
     options : dict
-        What the registry takes besides.
+        Options of the registry.
     """
 
     name: str
@@ -31,11 +31,11 @@ class BuiltIn:
 
     @cached_property
     def problem(self) -> Problem:
-        """The problem itself, made when it is needed."""
+        """The problem, created when it is first needed."""
         return get(self.name, **self.options)
 
     def __call__(self, x: Any) -> Any:
-        """Return its value, or values."""
+        """Return the value or values of the problem."""
         return self.problem(x)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
         except ValueError as error:
             raise Mistake(str(error)) from error
     if Path(target).suffix == ".py":
-        raise Mistake(f"which function of {target}? write it as {target}:name")
+        raise Mistake(f"the name of the function is needed: {target}:name")
     _check_dimension(target, problem_options)
     try:
         objective = BuiltIn(target, problem_options)
@@ -72,14 +72,13 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
             raise Mistake(str(error)) from error
         sentence = str(error).replace("mmes.problems.names()", "'mmes problems'")
         raise Mistake(
-            f"{sentence} (a function of yours is written as file.py:function or "
-            "package.module:function)"
+            f"{sentence} (name your own function as file.py:function or package.module:function)"
         ) from error
     return objective
 
 
 def chosen_dimension(target: str, n: int) -> dict[str, Any]:
-    """Return the option that gives a built-in problem n variables; of a function of yours, none.
+    """Return the option that gives a built-in problem n variables; none for a user's function.
 
     Raises
     ------
@@ -100,4 +99,4 @@ def _check_dimension(target: str, problem_options: dict[str, Any]) -> None:
     entry = find(target)
     fixed = None if entry is None else entry.dimension
     if fixed is not None and problem_options.pop("dimension", fixed) != fixed:
-        raise Mistake(f"{target} has {fixed} variables; leave --dim out")
+        raise Mistake(f"{target} has {fixed} variables; omit --dim")

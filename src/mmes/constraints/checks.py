@@ -1,4 +1,4 @@
-"""What cannot be done with constraints, said before a run begins."""
+"""Checks of what constraints can be combined with, before a run starts."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ _SMALL = 1_000_000
 
 
 def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
-    """Refuse what cannot be done with constraints, and linear ones that contradict each other.
+    """Refuse unsupported combinations, and linear constraints that contradict each other.
 
     Raises
     ------
     TypeError, ValueError
         If the strategy keeps values from generation to generation, the evaluator does not know the
-        constraints, or no point fulfils the linear ones within the bounds.
+        constraints, or no point within the bounds satisfies the linear ones.
     """
     strategy, space = settings.strategy, settings.space
     if space.integers is not None and any(
         part.tol is None and (part.lower == part.upper).any() for part in given.parts
     ):
         raise ValueError(
-            "an equality needs a tolerance where variables are integers: mmes.Equality(h, tol)"
+            "with integer variables an equality needs a tolerance: mmes.Equality(h, tol)"
         )
     if not issubclass(strategy, AskTell):
         raise ValueError(
-            f"constraints cannot be combined with the strategy {strategy.name!r}, which compares "
-            "new candidates with the values of old ones: take 'auto' or an evolution strategy"
+            f"constraints cannot be combined with the strategy {strategy.name!r}, which "
+            "compares new candidates with the values of old ones: use 'auto' or an evolution "
+            "strategy"
         )
     if isinstance(workers, MakesEvaluator):
         raise ValueError(
-            "constraints cannot be combined with replicas, which exchange one value per candidate: "
-            "give workers= a number or an executor"
+            "constraints cannot be combined with replicas, which exchange one value per "
+            "candidate: set workers= to a number or an executor"
         )
     if is_evaluator(workers) and (not given.returned or len(given.parts) > 1):
         raise ValueError(
-            "an evaluator of your own must return the constraints itself, one row per point: give "
-            "returns_constraints=True and no constraints="
+            "a custom evaluator must return the constraints itself, one row per point: set "
+            "returns_constraints=True and omit constraints="
         )
     _check_linear(given, space)
 
 
 def _check_linear(given: Constraints, space: Space) -> None:
-    """Ask a linear program whether a point fulfils the linear constraints, where SciPy is there."""
+    """Check by a linear program (needs SciPy) whether the linear constraints are feasible."""
     linear = [part for part in given.parts if part.matrix is not None]
     if not linear:
         return
@@ -88,5 +89,5 @@ def _check_linear(given: Constraints, space: Space) -> None:
     if found.status == 2:
         where = "" if sides is None else " within the bounds"
         raise ValueError(
-            f"the linear constraints contradict each other: no point fulfils them all{where}"
+            f"the linear constraints contradict each other: no point satisfies all of them{where}"
         )

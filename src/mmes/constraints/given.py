@@ -1,7 +1,7 @@
-"""What a user may give as constraints, checked and brought into one form: lower <= h(x) <= upper.
+"""The constraints of the user, checked and converted to the form lower <= h(x) <= upper.
 
-Callables g(x) <= 0, `Equality`, and SciPy's constraint objects and dicts, which are known by their
-attributes, so that SciPy need not be installed.
+Callables g(x) <= 0, `Equality`, and SciPy's constraint objects and dicts, which are recognized by
+their attributes, so that SciPy need not be installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Equality:
         One point in, one or several real numbers out; with ``vectorized=True`` a (k, n) array in,
         a (k, m) array out.
     tol : float, optional
-        A point is feasible where no entry is farther from 0. By default `constraint_tolerance`.
+        A point is feasible if every entry is within this of 0. By default `constraint_tolerance`.
     """
 
     fun: Callable[[Any], Any]
@@ -44,7 +44,7 @@ class Equality:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """A x; the matrix may be sparse, one of SciPy's."""
+    """A x; the matrix may be a sparse SciPy matrix."""
 
     matrix: Any
 
@@ -60,17 +60,17 @@ class Part:
     Attributes
     ----------
     name : str
-        What errors call it.
+        Its name in error messages.
     fun : callable or None
-        h; None where the objective returns its values.
+        h; None if the objective returns its values.
     lower, upper : ndarray
-        One entry per value, or a single one for all. Equal ones make an equality.
+        One entry per value, or one for all. An equality has equal limits.
     tol : float or None
-        The tolerance of equalities; None stands for the run's.
+        The tolerance of equalities; None means that of the run.
     args : tuple
         Further arguments of `fun`.
     by_rows : bool
-        Whether `fun` takes a single point, however the objective is called.
+        Whether `fun` takes a single point even if the objective is vectorized.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Part:
         return np.concatenate(parts, axis=-1)
 
     def equalities(self, count: int) -> NDArray[np.bool_]:
-        """Return which of the entries of `violations` must be 0, for so many values of h."""
+        """Return which of the entries of `violations` must be 0, for `count` values of h."""
         equal, above, below = self.sides(count)
         entries = int(equal.sum() + above.sum() + below.sum())
         return np.arange(entries) < int(equal.sum())
@@ -137,12 +137,12 @@ class Constraints:
 
     @classmethod
     def checked(cls, given: Any, returned: bool = False) -> Constraints | None:
-        """Return what was given in one form; None where there are no constraints.
+        """Return the given constraints in one form; None if there are none.
 
         Raises
         ------
         TypeError, ValueError
-            If one of them is not understood.
+            If one of them is invalid.
         """
         parts: list[Part] = []
         if returned:
@@ -156,11 +156,11 @@ class Constraints:
         return cls(tuple(parts), returned) if parts else None
 
     def objective(self, fun: Any, vectorized: bool) -> ConstrainedObjective:
-        """Return the objective that measures values and constraints in one call."""
+        """Return the objective that evaluates values and constraints in one call."""
         return ConstrainedObjective(fun, self.parts, self.returned, vectorized)
 
     def split(self, table: Vector) -> tuple[Vector, Vector, list[int]]:
-        """Return values, violations and how many values each part has, of what was measured."""
+        """Return the values, the violations and the number of values of each part."""
         head = len(self.parts)
         counts = table[:, 1:head]
         counts = counts[~np.isnan(counts).any(axis=1)]  # a failed point has none
@@ -186,7 +186,7 @@ class Constraints:
 
 
 def _values_behind(part: Part, entries: int) -> int:
-    """Return how many values of h make so many entries."""
+    """Return how many values of h give this number of entries."""
     if part.lower.size > 1 or part.upper.size > 1:
         return max(part.lower.size, part.upper.size)
     return entries // max(part.equalities(1).size, 1)
@@ -194,7 +194,7 @@ def _values_behind(part: Part, entries: int) -> int:
 
 @dataclass(frozen=True)
 class ConstrainedObjective:
-    """Measures the objective and the constraints in one call; unlike a closure it can be pickled.
+    """Evaluates the objective and the constraints in one call; unlike a closure, it can be pickled.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class ConstrainedObjective:
     parts : tuple of Part
         The constraints.
     returned : bool
-        Whether the objective returns the values of the first part with its own.
+        Whether the objective also returns the values of the first part.
     vectorized : bool
         Whether it is called with several points, one per row.
     """

@@ -1,4 +1,4 @@
-"""The constraints of a run while it goes on: the Lagrangian, and the best feasible point."""
+"""The constraints during a run: the Lagrangian and the best feasible point."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
-# Values that differ by so many units of the last place of f are the same.
+# Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64
-# For so many generations, or a tenth of the number of variables.
+# For this many generations, or a tenth of the number of variables.
 _WINDOW = 20
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
@@ -42,9 +42,9 @@ class Measurement:
     constraints : ndarray
         g.
     prices : ndarray
-        The sizes of the multipliers when it was found.
+        The absolute values of the multipliers when it was found.
     violation : float
-        The largest violation; 0 where there is none.
+        The largest violation; 0 if there is none.
     feasible : bool
         Whether no constraint is violated by more than its tolerance.
     """
@@ -65,7 +65,7 @@ class Handling:
     given : Constraints
         The constraints.
     tolerance : float
-        A constraint counts as fulfilled where it is violated by no more than this.
+        A constraint counts as satisfied if it is violated by no more than this.
     n : int
         The number of variables.
     """
@@ -78,13 +78,13 @@ class Handling:
         """Whether the search has ended at a feasible point; None where nobody has looked yet."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
-        self._standstill = 0  # generations whose values are the same but for rounding
+        self._standstill = 0  # generations whose values are equal up to rounding
         self._level = math.nan  # those values
 
     # What was measured
 
     def table(self, measured: Vector) -> Vector:
-        """Return what an evaluator returned with one row per point, also where all failed."""
+        """Return the evaluator's values with one row per point, even if all evaluations failed."""
         if measured.ndim == 2:
             return measured
         known = 0 if self.lagrangian is None else self.lagrangian.equality.size
@@ -92,7 +92,7 @@ class Handling:
         return np.full((measured.size, width), np.nan)
 
     def take(self, points: Any, table: Vector, kernel: Any) -> Vector:
-        """Take in measured points and return the values by which they rank.
+        """Process evaluated points and return the values by which they are ranked.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class Handling:
         return self.values_of(f, g)
 
     def values(self, table: Vector) -> Vector:
-        """Return the values by which points rank, without remembering them."""
+        """Return the values by which points are ranked, without remembering them."""
         f, g = self._split(table)
         return np.full(len(f), np.nan) if self.lagrangian is None else self.values_of(f, g)
 
@@ -118,7 +118,7 @@ class Handling:
         return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
 
     def adapt(self, centre: Vector | None = None) -> Vector | None:
-        """Adapt the multipliers to the newest generation; return its values by the new ones.
+        """Adapt the multipliers to the newest generation; return its values with the new ones.
 
         `centre` is what was measured at the mean of the generation, a table of one row, if it was.
         """
@@ -134,7 +134,7 @@ class Handling:
     def _watch(self, f: Vector, g: Vector) -> None:
         """Count the generations whose values differ by no more than the rounding of f.
 
-        The strategy's own rule knows the sizes of L alone, and L may be much smaller than f.
+        The strategy's rule sees only L, which may be much smaller than f.
         """
         values = self.values_of(f, g)
         finite = np.isfinite(values)
@@ -149,28 +149,28 @@ class Handling:
 
     @property
     def converged(self) -> bool:
-        """Whether values have been the same, but for rounding, for a window of generations."""
+        """Whether the values were equal up to rounding for a window of generations."""
         return self._standstill >= max(self.n // 10, _WINDOW)
 
     @property
     def offset(self) -> float:
-        """What is subtracted from the values by which candidates rank."""
+        """What is subtracted from the values by which candidates are ranked."""
         return 0.0 if self.lagrangian is None else self.lagrangian.offset
 
     @property
     def hopeless(self) -> bool:
-        """Whether a constraint is violated, whatever its violation costs."""
+        """Whether a constraint is violated by more than its tolerance."""
         return self.lagrangian is not None and self.lagrangian.hopeless(self._tolerances)
 
     def end_at(self, table: Vector) -> None:
-        """Take note of what was measured at the mean, where the search ended."""
+        """Store the values at the mean at the end of the search."""
         _, g = self._split(table)
         self.settled = self.lagrangian is not None and bool(self._feasible(g).all())
 
     def averaged(self, tables: Vector) -> tuple[float, float, float]:
-        """Return the violation of the averages of a point, what of it is significant, their error.
+        """Return the violation of the averages of a point, its significant part, and their error.
 
-        Two standard errors are granted, besides the tolerance; more for one of many constraints.
+        Two standard errors are allowed in addition to the tolerance; more with many constraints.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
@@ -184,7 +184,7 @@ class Handling:
         return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
 
     def begin_again(self) -> None:
-        """Let another start begin, with multipliers of its own."""
+        """Begin another start, with new multipliers."""
         if self.lagrangian is not None:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
@@ -200,7 +200,7 @@ class Handling:
 
     @property
     def best_value(self) -> float:
-        """The best value of a feasible point; inf where there is none."""
+        """The best value of a feasible point; inf if there is none."""
         return self.best.value if self.best is not None and self.best.feasible else math.inf
 
     @property
@@ -210,7 +210,7 @@ class Handling:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Which constraints hold the search back: equalities, and those with a multiplier > 0."""
+        """Which constraints are active: equalities, and those with a multiplier > 0."""
         if self.lagrangian is None:
             return np.empty(0, dtype=bool)
         return self.lagrangian.equality | (self.lagrangian.multipliers > 0)
@@ -247,10 +247,10 @@ class Handling:
         return np.asarray((self._sizes(g) <= self._tolerances).all(axis=-1))
 
     def _remember(self, points: Any, f: Vector, g: Vector, kernel: Any) -> None:
-        """Keep the best of these points, if it is better than the one that is kept.
+        """Keep the best of these points if it is better than the stored one.
 
-        Feasible points come first, then smaller violations. Of feasible ones f counts, and what the
-        multipliers say that a violation within the tolerance gains.
+        Feasible points come first, then smaller violations. Feasible points are compared by f,
+        corrected by what a violation within the tolerance gains according to the multipliers.
         """
         assert self.lagrangian is not None
         good = np.flatnonzero(~np.isnan(f) & ~np.isnan(g).any(axis=1))
@@ -302,7 +302,7 @@ class Handling:
         return found
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
-        """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
+        """Restore what `entries` and `arrays` returned; ValueError if it is not a valid state."""
         if entries["settled"] not in (None, False, True):
             raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
         self.settled = entries["settled"]
@@ -314,7 +314,7 @@ class Handling:
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
         self._tolerances = np.array(arrays["tolerances"], np.float64)
         if self._tolerances.shape != self.lagrangian.equality.shape:
-            raise ValueError("the tolerances are not those of the constraints")
+            raise ValueError("there must be one tolerance per constraint")
         self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances
         if entries["best"] is not None:
             x = np.array(arrays["best_x"], np.float64)
@@ -323,7 +323,9 @@ class Handling:
             g = np.array(arrays["best_constraints"], np.float64)
             prices = np.array(arrays["best_prices"], np.float64)
             if g.shape != self._tolerances.shape or prices.shape != g.shape:
-                raise ValueError("best_constraints are not those of the constraints")
+                raise ValueError(
+                    "best_constraints and best_prices must have one entry per constraint"
+                )
             value = checked_value("value", entries["best"]["value"])
             violation = checked_value("violation", entries["best"]["violation"])
             if violation < 0:

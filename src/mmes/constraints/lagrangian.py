@@ -16,8 +16,8 @@ h' of the generation before:
 N.B. where this differs from the papers, whose constants were found for few variables (k_1 = 3 / n,
 k_2 = 5, d = 5, chi = 2^(1/(5 n)); the mean is evaluated):
 
-- g and h are averages of evaluated candidates, so that nothing is evaluated besides them;
-- a strategy moves by about 1/T per generation, T = n / mu_eff, and the constants follow that:
+- g and h are averages of evaluated candidates, so that no further evaluations are needed;
+- a strategy moves by about 1/T per generation, T = n / mu_eff, and the constants depend on T:
   k_1 = 1 / mu_eff, k_2 = 2.8 sqrt(T), chi = 2^(1/max(5, T)). For n = 10 they are about the same;
 - a factor also grows while g_i moves away from 0 on the same side: else it
   falls where the curvature of g needs it (x^2 under x^3 >= 1), or nothing damps the multipliers (a
@@ -27,7 +27,8 @@ k_2 = 5, d = 5, chi = 2^(1/(5 n)); the mean is evaluated):
 - w_i begins at iqr(f) / (n iqr(g_i)^2) in the first generation that violates the constraint, and
   is 0 before; l_i begins at 0. So everything is invariant under f -> a f + b and g -> a g;
 - a constant is subtracted from L so that a change of the coefficients leaves the mean value of the
-  parents as it is: the rules that watch values see the search and not the multipliers.
+  parents as it is: rules that compare values then see the progress of the search and not the
+  multipliers.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ class Lagrangian:
     offset : float
         What is subtracted.
     value : float
-        f at the mean of the newest generation; NaN before the first.
+        f at the mean of the newest generation; NaN before the first generation.
     mean : ndarray
         g there.
     first : ndarray
         The factors with which the constraints began.
     negligible : ndarray or float
-        A factor stays where g is no larger: it would grow for ever once the search stands still.
+        A factor does not grow if g is no larger: it would grow forever once the search has stopped.
     """
 
     n: int
@@ -132,7 +133,7 @@ class Lagrangian:
         Returns
         -------
         ndarray or None
-            Its values by the new coefficients; None where too few are finite and nothing changed.
+            Its values with the new coefficients; None if too few are finite and nothing changed.
         """
         before = self.values(f, g)
         weights = log_weights(max(f.size // 2, 1))
@@ -151,7 +152,7 @@ class Lagrangian:
         return self.values(f, g)
 
     def _begin(self, f: Vector, g: Vector) -> None:
-        """Give weight to constraints that are violated for the first time."""
+        """Set the factors of constraints that are violated for the first time."""
         finite = np.isfinite(f) & np.isfinite(g).all(axis=1)
         f, g = f[finite], g[finite]
         new = (self.factors == 0) & ((g > 0).any(axis=0) | self.equality)
@@ -184,7 +185,7 @@ class Lagrangian:
 
     @_EXTREME
     def hopeless(self, tolerances: Vector) -> bool:
-        """Return whether a constraint stays violated although its factor grew out of all bounds."""
+        """Return whether a constraint stays violated although its factor became huge."""
         size = np.where(self.equality, np.abs(self.mean), self.mean)
         return bool(((self.factors > _HOPELESS * self.first) & (size > tolerances)).any())
 
@@ -207,7 +208,7 @@ class Lagrangian:
 
     @classmethod
     def restored(cls, n: int, entries: dict[str, Any], arrays: dict[str, Any]) -> Lagrangian:
-        """Return the one that `entries` and `arrays` were taken from; ValueError if they are none.
+        """Return the Lagrangian with this state; ValueError if it is not a valid state.
 
         `n` is the number of variables.
         """
@@ -216,7 +217,7 @@ class Lagrangian:
         shape = found["equality"].shape
         for name, array in found.items():
             if array.shape != shape or array.ndim != 1 or not np.isfinite(array).all():
-                raise ValueError(f"{name} is no array of constraints")
+                raise ValueError(f"{name} must be finite, with one entry per constraint")
         value = entries["value"]
         return cls(
             n,

@@ -1,1 +1,1 @@
-"""Evaluation of candidates: from points to values, whatever the objective does."""
+"""Evaluation of candidates: from points to values, for any behaviour of the objective."""

@@ -1,4 +1,4 @@
-"""An evaluator of the user's own, completed to what the loop calls, its values checked."""
+"""A custom evaluator with the missing methods added and its values checked."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def is_evaluator(thing: Any) -> bool:
 
 
 class EvaluatorAdapter(Evaluator):
-    """Stands between the loop and an evaluator of the user's own.
+    """Adapts a custom evaluator to the interface that the loop calls.
 
     Parameters
     ----------
     inner : object
         Has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
-        `told` may be there.
+        `told` are optional.
     rows : bool
         Whether it returns a row per point: the value, then the constraints.
     """

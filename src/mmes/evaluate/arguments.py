@@ -1,4 +1,4 @@
-"""Further arguments of an objective, in SciPy's manner."""
+"""Further arguments of an objective, as in SciPy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class WithArguments:
     fun : callable
         The objective.
     args : tuple
-        What it is given after the point.
+        Arguments after the point.
     """
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
 
     def __call__(self, x: Any, *batch: Any) -> Any:
-        """Return the objective's value, or values; a batch comes before the further arguments."""
+        """Return the value or values of the objective; a batch precedes the further arguments."""
         return self.fun(x, *batch, *self.args)
 
 
@@ -35,5 +35,5 @@ def with_arguments(fun: Any, args: Any) -> Any:
     if not args or not callable(fun):
         return fun
     if isinstance(fun, Factory):
-        raise TypeError("args cannot be combined with a Factory: give them to the Factory itself")
+        raise TypeError("args cannot be combined with a Factory: pass them to the Factory")
     return WithArguments(fun, args)

@@ -1,4 +1,4 @@
-"""An objective of a point and a batch of data, as one of a point alone."""
+"""An objective of a point and a batch of data, as an objective of a point only."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mmes.evaluate.factory import made
 
 
 class OnBatch:
-    """An objective that is called with the batch of the present generation.
+    """An objective that is called with the batch of the current generation.
 
-    It travels to workers as any objective does. Which batch is next travels with the candidates:
-    the batch itself, or its number where every process can tell what a number stands for.
+    It is sent to workers like any objective. The batch is sent with the candidates, or only its
+    number if every process can compute the batch from the number.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class OnBatch:
     Attributes
     ----------
     ticket : object
-        What was taken last: the number of the generation, or the batch.
+        The number of the current generation, or the batch.
     """
 
     def __init__(self, fun: Callable[..., Any], numbered: Callable[[int], Any] | None = None):
@@ -33,12 +33,12 @@ class OnBatch:
         self._held: tuple[Any, Any] = (None, None)
 
     def take(self, ticket: Any) -> None:
-        """Go on with this batch, or that of this number."""
+        """Use this batch, or the batch of this number."""
         self.ticket = ticket
 
     @property
     def batch(self) -> Any:
-        """The batch of the present generation."""
+        """The batch of the current generation."""
         if self.numbered is None:
             return self.ticket
         ticket, batch = self._held
@@ -47,7 +47,7 @@ class OnBatch:
         return batch
 
     def __call__(self, x: Any) -> Any:
-        """Return the objective's value, or values, on the present batch."""
+        """Return the value or values of the objective on the current batch."""
         call: Any = made(self.fun)
         return call(x, self.batch)
 
@@ -56,7 +56,7 @@ class OnBatch:
 
 
 def with_batches(fun: Any, batches: Any) -> Any:
-    """Return the objective of one argument, where batches are given the one of the present batch.
+    """Return the objective of one argument; with batches, the one of the current batch.
 
     Parameters
     ----------
@@ -71,6 +71,6 @@ def with_batches(fun: Any, batches: Any) -> Any:
 
 
 def take_number(objective: Any, generation: int) -> None:
-    """Let an objective on batches go on with that of a generation; others have none."""
+    """Give an objective on batches the batch of a generation; others ignore it."""
     if isinstance(objective, OnBatch):
         objective.take(generation)

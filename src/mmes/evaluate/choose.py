@@ -1,4 +1,4 @@
-"""Which evaluator does the work: this process, workers, an executor, or one of the user's."""
+"""The choice of the evaluator: this process, workers, an executor, or a custom one."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def make_evaluator(
     options: Mapping[str, Any],
     rows: bool = False,
 ) -> Evaluator:
-    """Return the evaluator for what the user asked for.
+    """Return the evaluator for the arguments of `minimize`.
 
     Parameters
     ----------
     fun : callable or None
-        The objective; None is allowed for an evaluator of the user's own, which has it.
+        The objective; None is allowed with a custom evaluator, which has it.
     workers, catch
         As in `mmes.minimize`.
     options : mapping
         Those of `EVALUATION`, checked.
     rows : bool
-        Whether a point has several values, those of its constraints too.
+        Whether a point has several values, including its constraints.
     """
     catch = _checked_catch(catch)
     if is_evaluator(workers):
         for name, value in {"catch": catch, **options}.items():
             if value != _DEFAULTS.get(name, ()):
                 raise ValueError(
-                    f"{name}={value!r} cannot be combined with an evaluator of your own, which "
+                    f"{name}={value!r} cannot be combined with a custom evaluator, which "
                     "decides this itself"
                 )
         return EvaluatorAdapter(workers, rows)
@@ -89,7 +89,7 @@ def make_evaluator(
     if not (isinstance(workers, Submits) or callable(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "
-            "function that makes one, or an object with the methods evaluate and close, not "
+            "function that creates one, or an object with the methods evaluate and close, not "
             f"{workers!r}"
         )
     if timeout is not None:

@@ -1,4 +1,4 @@
-"""Objectives that are made where they are used: once in each process, never sent."""
+"""Objectives that are created in each process that uses them, and never sent."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _making = threading.RLock()
 
 
 class Factory:
-    """An objective that is made once in each process that evaluates.
+    """An objective that is created once in each process that evaluates.
 
-    What is pickled, for worker processes and other machines, is the recipe: the function and its
-    arguments. What the function made (a model, an open file, a simulator) stays where it was made.
+    Only the function and its arguments are pickled for worker processes and other machines. What
+    the function creates (a model, an open file, a simulator) stays in its process.
 
     Parameters
     ----------
     make : callable
         Returns the objective; called in each process before its first evaluation.
     *args, **kwargs
-        Given to `make`.
+        Arguments of `make`.
 
     Examples
     --------
@@ -48,11 +48,11 @@ class Factory:
         self._made: Objective | None = None
 
     def __call__(self, x: Any) -> Any:
-        """Return the objective's value, or values."""
+        """Return the value or values of the objective."""
         return self.objective()(x)
 
     def objective(self) -> Objective:
-        """Return the objective of this process, which is made at the first call.
+        """Return the objective of this process, which is created at the first call.
 
         Raises
         ------
@@ -89,12 +89,12 @@ class Factory:
 
 
 def made(objective: Objective) -> Objective:
-    """Return the objective to call: what a factory makes, or the objective itself."""
+    """Return the objective to call: the one that a factory creates, or the objective itself."""
     return objective.objective() if isinstance(objective, Factory) else objective
 
 
 def _rebuilt(key: str, make: Callable[..., Objective], args: Any, kwargs: Any) -> Factory:
-    """Return the factory of that key that this process knows, or a new one."""
+    """Return the factory with that key in this process, or a new one."""
     with _making:
         found = _known.pop(key, None)
         if found is None:

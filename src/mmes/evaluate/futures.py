@@ -1,4 +1,4 @@
-"""Evaluation by any executor in the manner of `concurrent.futures`: Dask, MPI, loky, threads."""
+"""Evaluation by any executor like those of `concurrent.futures`: Dask, MPI, loky, threads."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class FuturesEvaluator(Evaluator):
     ----------
     task : Task
         The objective and how to call it.
-    workers : executor, or callable without arguments that makes one
-        What `submit` is called on. A given executor stays open at the end, since its owner may need
-        it. One that was made here is shut down, and replaced by another if it breaks.
+    workers : executor, or callable without arguments that creates one
+        The executor. A given executor stays open at the end, because its owner may need it. One
+        that was created here is shut down at the end, and replaced if it breaks.
     retries : int
-        How often an evaluation is submitted again that the executor lost. If the executor broke,
+        How often an evaluation that the executor lost is submitted again. If the executor broke,
         only an evaluation that was alone in it counts as lost; the others are submitted again one
         by one.
     lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
     chunk_size : int or None
         Candidates submitted at a time; by default one, or, for a vectorized objective, an equal
         share for each core of this machine.
@@ -139,7 +139,7 @@ class FuturesEvaluator(Evaluator):
             return self._executor.submit(self._task, np.array(points))
 
     def _check(self, error: Exception) -> None:
-        """Raise if it is no use to submit again."""
+        """Raise if submitting again cannot help."""
         if isinstance(error, PicklingError) or "pickle" in in_words(error):
             raise TypeError(
                 f"the executor cannot send the objective to its workers ({in_words(error)}); "
@@ -156,7 +156,7 @@ class FuturesEvaluator(Evaluator):
         points: NDArray[np.float64],
         generation: int,
     ) -> bool:
-        """Return whether the candidate is to be ranked last; False to submit it again; or raise."""
+        """Return True to rank the candidate last, False to submit it again; or raise."""
         if losses[row] <= self._retries:
             return False
         if self._lost == "nan":
@@ -185,7 +185,7 @@ def _tell_loss(error: Exception, generation: int, batch: range) -> None:
 
 
 def as_executor(thing: Any) -> Any:
-    """Return an executor; of a Dask client, the one it can make."""
+    """Return an executor; for a Dask client, the executor that it provides."""
     if hasattr(thing, "get_executor"):
         return thing.get_executor()
     if not isinstance(thing, Submits):
@@ -197,9 +197,7 @@ def as_executor(thing: Any) -> Any:
 
 def _broken(error: BaseException) -> EvaluationError:
     return EvaluationError(
-        f"the executor is broken ({error}). Give workers a function that makes the executor, such "
-        "as "
-        "workers=lambda: ProcessPoolExecutor(4), and it is replaced; or a number, for worker "
-        "processes that "
-        "are replaced one by one"
+        f"the executor is broken ({error}). Set workers to a function that creates the "
+        "executor, such as workers=lambda: ProcessPoolExecutor(4), and a broken executor is "
+        "replaced; or to a number, and each lost worker process is replaced"
     )

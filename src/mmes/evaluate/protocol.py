@@ -1,4 +1,4 @@
-"""What an evaluator must do: points in, values out, in order."""
+"""The interface of an evaluator: points in, values out, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mmes.evaluate.values import together
 class Evaluator(Protocol):
     """Turns the candidates of a generation into values.
 
-    Of a user's own evaluator only `evaluate` and `close` are asked for.
+    A custom evaluator only needs `evaluate` and `close`.
     """
 
     retried: int = 0
@@ -36,23 +36,23 @@ class Evaluator(Protocol):
     """What is worth saying about who evaluates, for the first line of a display."""
 
     def memory_limit(self) -> tuple[int, str] | None:
-        """Return the bytes that an optimizer may take elsewhere, and where that is, if anywhere.
+        """Return the bytes that an optimizer may use on other machines, and the limiting machine.
 
-        Asked before the first generation, where other machines hold the optimizer, too.
+        Called before the first generation, if other machines hold the optimizer too.
         """
         return None
 
     def follow(self, es: Any) -> None:
-        """Take note of a new optimizer: at the start, after a restart, after resuming."""
+        """Receive a new optimizer: at the start, after a restart, after resuming."""
 
     def begin(self, generation: int, rows: int) -> None:
         """Prepare for a generation, whose first `rows` candidates will come to `evaluate`.
 
-        Called before the optimizer is asked, so that work elsewhere can begin meanwhile.
+        Called before the optimizer is asked, so that work elsewhere can start early.
         """
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """Take note that the optimizer was told the values of a complete generation."""
+        """Receive the values of a complete generation, after the optimizer was told."""
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
@@ -66,8 +66,8 @@ class Evaluator(Protocol):
         generation : int
             Number of the generation, for messages.
         keep_going : callable
-            Asked between evaluations; once it says False, the evaluator may return the values of a
-            first part only.
+            Called between evaluations; once it returns False, the evaluator may return only the
+            first values.
 
         Raises
         ------
@@ -79,13 +79,13 @@ class Evaluator(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what is held: processes, memory."""
+        """Release processes and memory."""
         ...
 
 
 @runtime_checkable
 class MakesEvaluator(Protocol):
-    """What `workers=` takes besides: replicas that make the evaluator of a run themselves."""
+    """Replicas, which create the evaluator of a run themselves, as `workers=`."""
 
     def evaluator(self, task: Any, retries: int, lost: str, timeout: float | None) -> Any:
         """Return the evaluator."""
@@ -94,7 +94,7 @@ class MakesEvaluator(Protocol):
 
 @runtime_checkable
 class SharesResult(Protocol):
-    """Workers of which every process makes the same call, as the ranks of an MPI job do."""
+    """Workers whose processes all make the same call, like the ranks of an MPI job."""
 
     def share(self, run: Callable[[], Any], fun: Any) -> Any:
         """Run in one process for all, and return the result in each."""
@@ -103,7 +103,7 @@ class SharesResult(Protocol):
 
 @runtime_checkable
 class Submits(Protocol):
-    """An executor in the manner of `concurrent.futures`."""
+    """An executor with the interface of `concurrent.futures`."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
         """Start a call and return its future."""
@@ -111,7 +111,7 @@ class Submits(Protocol):
 
 
 def located(error: BaseException, x: Any, candidate: int, generation: int) -> EvaluationError:
-    """Return the error that tells where an objective raised; raise it from the original."""
+    """Return the error that says where an objective raised; raise it from the original."""
     hint = ""
     if np.ndim(x) == 1 and _looks_for_rows(error):
         hint = "; if it takes many points at once, one per row, give vectorized=True"
@@ -125,21 +125,21 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
 
 
 def _looks_for_rows(error: BaseException) -> bool:
-    """Return whether this is what a function of many points raises when it is given one."""
+    """Return whether a vectorized function raises this error when it is called with one point."""
     many = isinstance(error, IndexError) and "too many indices" in in_words(error)
     return many or isinstance(error, np.exceptions.AxisError)
 
 
 def mark(error: BaseException, candidate: int | None, generation: int) -> None:
-    """Let an error about a returned value tell where that was; see `location_of`.
+    """Add the location to an error about a returned value; see `location_of`.
 
-    `candidate` is None where one call gave the values of several.
+    `candidate` is None if one call returned the values of several.
     """
     error.candidate, error.generation = candidate, generation  # type: ignore[attr-defined]
 
 
 def location_of(error: BaseException) -> str:
-    """Return where a value was refused, in words; empty for any other error."""
+    """Return the location of a refused value as a text; empty for any other error."""
     if not isinstance(error, TypeError | ValueError) or not hasattr(error, "generation"):
         return ""
     candidate = getattr(error, "candidate", None)
@@ -150,5 +150,5 @@ def location_of(error: BaseException) -> str:
 def first_part(
     values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the values before the first that is missing."""
+    """Return the values before the first missing one."""
     return together(values if done.all() else values[: int(done.argmin())])

@@ -1,4 +1,4 @@
-"""The far side: points are evaluated in a worker, and their outcome is sent back."""
+"""Evaluation in a worker: points are evaluated there, and the outcome is sent back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Exceptions = tuple[type[BaseException], ...]
 
 @dataclass(frozen=True)
 class Task:
-    """How points are to be evaluated: travels to the worker, once or with each batch.
+    """How to evaluate points; sent to the worker once, or with each batch.
 
     Attributes
     ----------
     objective : callable
         Takes one point and returns its value; if `vectorized`, takes k points and returns k values.
     catch : tuple of exception types
-        Exceptions that make failed candidates.
+        Exceptions after which a candidate counts as failed.
     vectorized : bool
         How `objective` is called.
     """
@@ -40,7 +40,7 @@ class Task:
     vectorized: bool = False
 
     def prepared(self) -> Outcome | None:
-        """Make the objective, if it is a factory; return what went wrong, or None."""
+        """Create the objective if it is a factory; return the error, or None."""
         try:
             made(self.objective)
         except EvaluationError as error:
@@ -98,16 +98,15 @@ class Outcome:
     values : list of float or Measured
         Values, in the order of the points.
     seconds : float
-        Time the evaluations took.
+        Duration of the evaluations.
     error : tuple of (bytes or None, str, str), or None
-        What the objective raised, or what is wrong with its value: pickled, where it can be; its
-        type; what it says.
+        The error of the objective or of its value: pickled, if possible; its type; its message.
     refused : bool
         Whether the error is about the returned value.
     trace : str
         The worker's traceback.
     vectorized : bool
-        Whether one call was to give all values.
+        Whether one call should return all values.
     """
 
     values: list[Any]
@@ -139,7 +138,7 @@ class Outcome:
 
 
 def sendable(error: BaseException) -> tuple[bytes | None, str, str]:
-    """Return an error as it travels: pickled, where it can be; its type; what it says."""
+    """Return an error in the form that is sent: pickled, if possible; its type; its message."""
     try:
         data = pickle.dumps(error)
     except Exception:  # an exception class may do anything when pickled
@@ -148,7 +147,7 @@ def sendable(error: BaseException) -> tuple[bytes | None, str, str]:
 
 
 def rebuilt(data: bytes | None, kind: str, words: str) -> BaseException:
-    """Return the worker's error; where it cannot be rebuilt here, one that says the same."""
+    """Return the worker's error; if it cannot be unpickled here, one with the same message."""
     if data is not None:
         with contextlib.suppress(Exception):
             error = pickle.loads(data)

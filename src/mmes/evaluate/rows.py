@@ -1,4 +1,4 @@
-"""Points that are made when they are looked at, where all of them at once would be too many."""
+"""Points that are generated on demand, if all of them do not fit into memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class RowsOnDemand:
-    """Stands for an array of points, one per row; those that are looked at are made for it.
+    """Behaves like an array of points, one per row, and generates rows when they are read.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class RowsOnDemand:
     shape : tuple of int
         The shape of an array of all of them.
     at_once : int
-        So many may be made at a time.
+        Maximum number of points generated at a time.
     """
 
     def __init__(self, make: Callable[[Any], Any], shape: tuple[int, ...], at_once: int):
@@ -37,7 +37,7 @@ class RowsOnDemand:
 def parts(points: Any) -> Iterator[tuple[int, Any]]:
     """Yield (first row, some of the points) in order; an array is one part.
 
-    Whoever lets go of a part before the next one saves its memory.
+    Delete each part before the next one to save its memory.
     """
     if not isinstance(points, RowsOnDemand):
         yield 0, points

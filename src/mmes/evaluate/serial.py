@@ -1,4 +1,4 @@
-"""Evaluation in this process: one point after the other, or a whole generation in one call."""
+"""Evaluation in this process: one point at a time, or a whole generation in one call."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from mmes.evaluate.values import answer_of, as_value, as_values, joined, togethe
 
 
 class SerialEvaluator(Evaluator):
-    """Calls the objective on one row after the other.
+    """Calls the objective for one row at a time.
 
     Parameters
     ----------
     objective : callable
         Takes one point, returns its value.
     catch : tuple of exception types
-        Exceptions that make a failed candidate (NaN, ranked last) instead of ending the run.
+        Exceptions after which a candidate counts as failed (NaN, ranked last) instead of ending the
+        run.
     """
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
@@ -60,14 +61,14 @@ class SerialEvaluator(Evaluator):
 
 
 class VectorizedEvaluator(Evaluator):
-    """Calls the objective once per generation, on all its rows; on some, where all are too many.
+    """Calls the objective once per generation with all rows, or in parts if all are too many.
 
     Parameters
     ----------
     objective : callable
         Takes a (k, n) array, returns k values.
     catch : tuple of exception types
-        Exceptions that make all candidates of the call failed ones instead of ending the run.
+        Exceptions after which all candidates of the call count as failed instead of ending the run.
     """
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):

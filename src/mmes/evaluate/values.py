@@ -1,4 +1,4 @@
-"""The one door to an objective: how it is called, and its answer as a float or an error."""
+"""Calls of the objective, and conversion of its return value to a float or an error."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ os.register_at_fork(after_in_child=_count_fork)
 def answer_of(objective: Callable[[Any], Any], x: Any) -> Any:
     """Return what the objective returns for x.
 
-    If it forks and its child returns from it too, the child ends here: it would otherwise go on as
-    a second copy of the run, with the same pipes and the same checkpoint.
+    If it forks and the child process returns too, the child ends here: otherwise it would continue
+    as a second copy of the run, with the same pipes and the same checkpoint.
     """
     before = _forks
     try:
@@ -61,7 +61,7 @@ def _end_child() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The values of one point where there are several: of the objective and of constraints.
+    """The values of one point with constraints.
 
     Attributes
     ----------
@@ -75,17 +75,18 @@ class Measured:
 def as_value(answer: Any) -> Any:
     """Return what an objective returned for one point as a float.
 
-    What has passed this door, with constraints (`Measured`), stays as it is.
+    Values with constraints (`Measured`) were checked before and are returned unchanged.
 
-    Real numbers and real arrays of one element are taken; NaN and infinities too, since they rank.
-    Anything else is an error: it is far more likely a slip than a value.
+    Real numbers and real arrays of one element are accepted, including NaN and infinities, which
+    can be ranked. Anything else is an error, because it is far more likely a mistake than a value.
 
     Raises
     ------
     TypeError
         For None, a string, a bool, a complex number or another object.
     ValueError
-        For an array that does not have exactly one element, and an integer that no float can hold.
+        For an array that does not have exactly one element, and an integer that does not fit into a
+        float.
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
@@ -110,8 +111,8 @@ def as_values(
 ) -> NDArray[np.float64]:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
-    Shapes (count,), (count, 1) and (1, count) are taken, and any sequence of single values. If
-    their number is wrong, `message` says so, with the number expected and what was found.
+    Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values. If
+    their number is wrong, the error is `message` with the expected and the actual number.
 
     Raises
     ------
@@ -140,26 +141,25 @@ def _all_converted(answer: Any, count: int, message: str) -> NDArray[np.float64]
 
 @contextlib.contextmanager
 def _conversion(answer: Any) -> Iterator[None]:
-    """Blame the returned object for whatever its own code raises when it is converted."""
+    """Turn any exception during the conversion into a TypeError about the returned object."""
     try:
         yield
     except (TypeError, ValueError):
         raise
     except Exception as error:
         raise TypeError(
-            f"the objective must return a real number, but what it returned, a "
-            f"{type(answer).__name__}, raised {type(error).__name__} when it was converted: "
-            f"{in_words(error)}"
+            f"the objective must return a real number, but the {type(answer).__name__} it "
+            f"returned raised {type(error).__name__} when it was converted: {in_words(error)}"
         ) from error
 
 
 def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
-    """Return real numbers, one or several, as a fresh vector; `whose` they are is said in errors.
+    """Return one or several real numbers as a new vector; errors name `whose` they are.
 
     Raises
     ------
     TypeError, ValueError
-        If they are no real numbers, or an array with several axes.
+        If they are not real numbers, or an array with several axes.
     """
     if isinstance(answer, list | tuple):
         return np.array([as_value(item) for item in answer], dtype=np.float64)
@@ -175,7 +175,7 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
     Raises
     ------
     TypeError, ValueError
-        If it is no such table.
+        If it is not such a table.
     """
     table = _as_array(answer, "an array with one row per point", "the evaluator")
     if table.ndim != 2 or table.shape[1] < 2:
@@ -196,9 +196,9 @@ def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
-    """Return the values of points as one array: a vector, or a row each where there are several.
+    """Return the values of points as one array: a vector, or rows if a point has several values.
 
-    A failed point, NaN, has no other values: all of its row is NaN.
+    All entries in the row of a failed point are NaN.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
     if not isinstance(answer, bool | np.bool_):
         # Tensors and other array-likes announce themselves; a bare object or a generator does not.
         if isinstance(answer, np.ma.MaskedArray) and answer.dtype.kind in _REAL_KINDS:
-            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is no value
+            array = np.ma.filled(answer.astype(np.float64), np.nan)  # a masked value is not a value
         elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
@@ -251,13 +251,14 @@ def _as_float(answer: SupportsFloat) -> float:
     except OverflowError:
         kind = "an integer" if isinstance(answer, int) else f"a {type(answer).__name__}"
         raise ValueError(
-            f"the objective must return a real number, but returned {kind} that no float can hold"
+            f"the objective must return a real number, but returned {kind} that does not fit "
+            "into a float"
         ) from None
 
 
 def _in_text(answer: Any) -> str:
     try:
         text = repr(answer)
-    except Exception:  # a class of the user's, or an integer of too many digits
-        return "what cannot be shown"
+    except Exception:  # a user's class, or an integer with too many digits
+        return "something that cannot be shown"
     return text if len(text) <= 60 else text[:57] + "..."

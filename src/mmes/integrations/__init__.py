@@ -1,4 +1,4 @@
-"""Adapters to other people's tools, one module each; importing one imports its package alone.
+"""Adapters to other libraries, one module each; importing one imports only its library.
 
 `mmes.integrations.scipy`, `torch`, `jax`, `optuna`, `coco`, and `progress` (tqdm and loggers).
 Nothing else in the library imports from here.

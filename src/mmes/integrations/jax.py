@@ -1,4 +1,4 @@
-"""A JAX loss of a tree of arrays as an objective for many candidates at once.
+"""A JAX loss of a pytree as a vectorized objective.
 
 >>> import mmes, jax.numpy as jnp
 >>> from mmes.integrations.jax import batched
@@ -34,12 +34,12 @@ __all__ = ["Batched", "batched"]
 
 
 class Batched:
-    """A loss, compiled for all candidates of a generation; see `batched`.
+    """A loss compiled for all candidates of a generation; see `batched`.
 
     Attributes
     ----------
     x0 : ndarray
-        The tree it was made for, as one vector in float64.
+        The pytree `like` as one vector in float64.
     n : int
         The number of variables.
     """
@@ -50,10 +50,10 @@ class Batched:
         for leaf in jax.tree_util.tree_leaves(like):
             kind = jnp.asarray(leaf).dtype
             if not jnp.issubdtype(kind, jnp.floating):
-                raise ValueError(f"like must hold real floating-point numbers, not {kind}")
+                raise ValueError(f"like must contain real floating-point numbers, not {kind}")
         start, unravel = ravel_pytree(like)
         if start.size == 0:
-            raise ValueError("like holds no numbers: nothing to minimise")
+            raise ValueError("like contains no numbers: nothing to minimise")
         self.x0: NDArray[np.float64] = np.array(start, dtype=np.float64)
         self.n = self.x0.size
         self._unravel = unravel
@@ -68,7 +68,7 @@ class Batched:
         )
 
     def unravel(self, x: Any) -> Any:
-        """Return a vector as a tree of the shape of `like`."""
+        """Return a vector as a pytree with the structure of `like`."""
         return self._unravel(jnp.asarray(x, dtype=self._kind))
 
     def __call__(self, points: Any) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ class Batched:
         return np.concatenate(parts)
 
     def _padded(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the values of at most `_rows` points, computed with exactly so many."""
+        """Return the values of at most `_rows` points, computed as a batch of `_rows`."""
         count = points.shape[0]
         if count < self._rows:
             filler = np.broadcast_to(points[:1], (self._rows - count, self.n))
@@ -94,20 +94,19 @@ class Batched:
 
 
 def batched(loss: Callable[[Any], Any], like: Any, rows: int | None = None) -> Batched:
-    """Return a loss of a tree of arrays as an objective for ``minimize(..., vectorized=True)``.
+    """Return a loss of a pytree as an objective for ``minimize(..., vectorized=True)``.
 
     Parameters
     ----------
     loss : callable
-        Takes a tree of the shape of `like`, returns one number; it must be possible to trace it
-        with `jax.jit` and `jax.vmap`.
-    like : tree of arrays
-        The parameters, for their shapes, their format, and as start point `x0`.
+        Takes a pytree with the structure of `like` and returns one number; `jax.jit` and `jax.vmap`
+        must be able to trace it.
+    like : pytree of arrays
+        The parameters: their shapes, their type, and the start point `x0`.
     rows : int, optional
-        How many candidates are computed at once; by default a generation of the default size, or as
-        many as came at once so far. Fewer are filled up, since JAX compiles anew for every number:
-        the start point comes alone, the first generation of MMES has one more, the last one may
-        have fewer.
+        Batch size; by default that of a default generation, or the largest batch so far. Smaller
+        batches are padded, because JAX compiles again for every size: the start point is evaluated
+        alone, the first generation of MMES has one more candidate, the last one may have fewer.
 
     Returns
     -------

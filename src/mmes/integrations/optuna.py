@@ -1,4 +1,4 @@
-"""A sampler for Optuna: strategies of this library behind ``study.optimize`` and ``study.ask``.
+"""An Optuna sampler that uses the strategies of this library.
 
 >>> import optuna
 >>> from optuna.distributions import FloatDistribution
@@ -50,7 +50,7 @@ _OWN_OPTIONS = {
 
 
 class MMESSampler(BaseSampler):
-    """Samples trials by an evolution strategy, with nothing but (generation, row) in the storage.
+    """Samples trials by an evolution strategy and stores only (generation, row) with each.
 
     The strategy is rebuilt from the values of finished trials. So a study can be resumed exactly,
     any number of trials can be asked at a time, and workers in several threads or processes share
@@ -59,18 +59,18 @@ class MMESSampler(BaseSampler):
     Parameters
     ----------
     search_space : mapping of str to distribution
-        Float and integer distributions, also log-scaled and with steps.
+        Float and integer distributions, including log-scaled ones and those with steps.
     seed : int, optional
-        The seed; by default a fresh one, which is kept in the study. Several processes that start
-        a study at the same time need the same one.
+        The seed; by default a new one, which is stored in the study. Several processes that start a
+        study at the same time need the same one.
     x0 : mapping of str to float, optional
-        Start values; the middle of its range for a parameter that is not there. The sampler does
-        not suggest them themselves: `study.enqueue_trial` does.
+        Start values; by default the middle of each range. The sampler does not suggest the start
+        values themselves: use `study.enqueue_trial` for this.
     sigma0 : float
-        Start mutation strength, as a share of the ranges.
+        Initial mutation strength, as a fraction of the ranges.
     strategy : str or class
-        The strategy; see `mmes.strategies`. "auto" takes the one that suits the number of
-        parameters, as `mmes.minimize` does.
+        The strategy; see `mmes.strategies`. "auto" chooses by the number of parameters, like
+        `mmes.minimize`.
     independent_sampler : BaseSampler, optional
         Samples parameters that are not in the search space; by default at random.
     **options
@@ -78,12 +78,12 @@ class MMESSampler(BaseSampler):
 
     Notes
     -----
-    If every candidate of a generation is being evaluated and another trial is asked for, the
+    If all candidates of a generation are being evaluated and another trial is requested, the
     candidate that has been running longest is repeated, and its first value counts. So a worker
-    that died holds up nobody.
+    that died does not block the others.
 
-    Workers on processors of different kinds need a strategy whose bits do not depend on them, such
-    as "mmes" or "adaptive"; CMA-ES uses the linear algebra of the machine.
+    Workers on different kinds of processors need a strategy that gives the same bits on all of
+    them, such as "mmes" or "adaptive"; CMA-ES uses the LAPACK of the machine.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class MMESSampler(BaseSampler):
         trial : Trial or FrozenTrial
             The trial in the objective; or one of the study's trials, such as ``study.best_trial``.
         study : Study, optional
-            The study, for a trial that does not know it.
+            The study; needed for a frozen trial.
 
         Returns
         -------
@@ -164,7 +164,7 @@ class MMESSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the values of a candidate that nobody evaluates yet."""
+        """Return the values of a candidate that is not being evaluated yet."""
         with self._lock:
             point = self._path(study).point_for(study, trial)
         return {name: value for name, value in self._named(point).items() if name in search_space}
@@ -180,7 +180,7 @@ class MMESSampler(BaseSampler):
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Do nothing to the search: all workers follow one and the same."""
+        """Do nothing, because all workers share one search."""
         self._independent.reseed_rng()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class MMESSampler(BaseSampler):
         return self._strategy(self._start, self._sigma0, bounds=(0.0, 1.0), **options)
 
     def _path(self, study: Study) -> _Path:
-        """Return how far the search of a study is, as this process knows it."""
+        """Return the state of a study's search in this process."""
         name = study.study_name
         if name not in self._paths:
             self._raise_error_if_multi_objective(study)
@@ -224,13 +224,13 @@ class MMESSampler(BaseSampler):
             storage.set_study_system_attr(number, _SETTING, setting)
         elif kept != setting:
             raise ValueError(
-                f"the study {study.study_name!r} was begun with the sampler {kept}; "
-                f"it cannot go on with {setting}"
+                f"the study {study.study_name!r} was started with the sampler {kept}; it cannot "
+                f"continue with {setting}"
             )
         return seed
 
     def _replayed(self, study: Study, trial: FrozenTrial) -> NDArray[np.float64]:
-        """Return the candidate of a finished trial, by walking the search again."""
+        """Return the candidate of a finished trial, by replaying the search."""
         place = trial.system_attrs.get(_PLACE)
         if place is None:
             raise ValueError(f"trial {trial.number} was not sampled by this sampler")
@@ -245,14 +245,14 @@ class MMESSampler(BaseSampler):
 
 @dataclass
 class _Path:
-    """A search as far as the finished trials of a study lead it.
+    """The search up to the finished trials of a study.
 
     Attributes
     ----------
     es : Optimizer
         The strategy at the first generation that is not finished.
     seen : int
-        Trials looked at so far.
+        Trials processed so far.
     open : dict of int to FrozenTrial
         Those that are running, or belong to this generation or a later one, by number.
     """
@@ -262,7 +262,7 @@ class _Path:
     open: dict[int, FrozenTrial] = field(default_factory=dict)
 
     def point_for(self, study: Study, trial: FrozenTrial) -> NDArray[np.float64]:
-        """Return a candidate for a trial, and note in the storage which one it is."""
+        """Return a candidate for a trial, and store which one it is."""
         place = trial.system_attrs.get(_PLACE)
         if place is None and "fixed_params" in trial.system_attrs:
             return np.array(self.es.mean)  # enqueued by the user: no candidate of the search
@@ -305,7 +305,7 @@ class _Path:
         return values
 
     def _free_row(self) -> int:
-        """Return a row that nobody evaluates yet, else the one that has been running longest."""
+        """Return a row that is not being evaluated yet, or the one running longest."""
         finished, newest = set(), {}
         for trial in self._now():
             row = trial.system_attrs[_PLACE][1]
@@ -329,7 +329,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Axis:
-    """One parameter: its range as the interval from 0 to 1, and back."""
+    """One parameter: the map between its range and the interval from 0 to 1."""
 
     kind: FloatDistribution | IntDistribution
 
@@ -362,7 +362,7 @@ def _axis(name: str, kind: BaseDistribution) -> _Axis:
     if not isinstance(kind, FloatDistribution | IntDistribution):
         raise ValueError(
             f"the parameter {name!r} must have a float or an integer distribution, not {kind}: "
-            "leave it out of search_space, and the independent sampler chooses it"
+            "omit it from search_space, and the independent sampler chooses it"
         )
     if not math.isfinite(kind.high - kind.low):
         raise ValueError(

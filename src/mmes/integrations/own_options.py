@@ -1,4 +1,4 @@
-"""What is said when an option is given that an adapter sets itself."""
+"""The error about an option that an adapter sets itself."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def refuse_own_options(options: Mapping[str, Any], adapter: str, own: Mapping[st
     options : mapping
         What the user gave.
     adapter : str
-        The name of what was called.
+        The name of the adapter.
     own : mapping of str to str
-        What the adapter takes instead, by the name of the option.
+        What to use instead, by the name of the option.
 
     Raises
     ------

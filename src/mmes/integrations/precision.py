@@ -1,4 +1,4 @@
-"""A warning for models that compute in low precision: below some step size, x no longer moves."""
+"""A warning for models in low precision: below some step size, x no longer changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LOOKED_AT = 1000  # variables: a median needs no more
 
 
 class LowPrecisionWarning(MMESWarning):
-    """The steps of the search are so small that the model's number format swallows many of them."""
+    """Many steps of the search are too small for the model's floating-point type."""
 
 
 class SmallSteps:
-    """Warns once when the candidates of a generation differ by too little for a number format.
+    """Warns once when the candidates of a generation differ too little for a floating-point type.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class SmallSteps:
         self._said = False
 
     def look(self, points: Any) -> None:
-        """Look at a generation, an array or a tensor with one candidate per row."""
+        """Check a generation, an array or a tensor with one candidate per row."""
         if self._said or points.shape[0] < 2:
             return
         pair = points[-2:, :: max(1, points.shape[1] // _LOOKED_AT)]
@@ -50,7 +50,7 @@ class SmallSteps:
         if 0 < step < _UNITS * self._resolution * size:
             self._said = True
             warn_user(
-                f"candidates differ by {step:.1e} where the variables have the size {size:.1e}: "
-                f"{self._format_name} swallows many of such steps. {self._way_out}",
+                f"candidates differ by {step:.1e} and variables have the size {size:.1e}: many "
+                f"such steps are lost in {self._format_name}. {self._way_out}",
                 LowPrecisionWarning,
             )

@@ -1,4 +1,4 @@
-"""Callbacks that show or log how a run goes; each is an entry of ``callback=[...]``.
+"""Callbacks that show or log the progress of a run; each is an entry of ``callback=[...]``.
 
 >>> import mmes
 >>> from mmes.integrations.progress import every, log_to
@@ -28,7 +28,7 @@ _SHOWN_EVERY = 0.1  # seconds
 
 
 class LoggingWarning(MMESWarning):
-    """A logger failed, and the run went on without it."""
+    """A logger failed, and the run continued without it."""
 
 
 class _Every:
@@ -52,17 +52,17 @@ class _Every:
 
 
 def every(seconds: float, callback: Callback) -> Callback:
-    """Return a callback that calls another one at most once in so many seconds.
+    """Return a callback that calls another one at most once per interval.
 
-    The first and the last call of a run always happen. It counts time, not generations, since a
-    generation may take microseconds or hours.
+    The first and the last call of a run are always made. The interval is a time, not a number of
+    generations, because a generation may take microseconds or hours.
 
     Parameters
     ----------
     seconds : float
         The time between two calls.
     callback : callable
-        What is called; it is closed with the run if it can be.
+        The callback to call; if it has a method `close`, this is called at the end of the run.
 
     Returns
     -------
@@ -95,8 +95,8 @@ class _LogTo:
             if not self._said:
                 self._said = True
                 warn_user(
-                    f"the logger failed, and the run goes on without it: "
-                    f"{type(error).__name__}: {error}. This is said once",
+                    "the logger failed, and the run continues without it: "
+                    f"{type(error).__name__}: {error}. This warning is issued once",
                     LoggingWarning,
                 )
 
@@ -114,10 +114,10 @@ def log_to(
         Called with a name, a value and a step: the method of that name of a TensorBoard writer, of
         `tensorboardX` or `torch.utils.tensorboard`.
     prefix : str
-        What stands before the names.
+        Prefix of the names.
     errors : {"raise", "warn"}
         What happens if the logger raises, for example because a network is down: the run ends, or
-        it is said once and the run goes on.
+        one warning is issued and the run continues.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def tqdm_bar(**options: Any) -> Callback:
     Returns
     -------
     callable
-        The callback; the bar is made with the first generation and closed with the run.
+        The callback; the bar is created with the first generation and closed with the run.
     """
     try:
         from tqdm.auto import tqdm

@@ -1,4 +1,4 @@
-"""A method for `scipy.optimize.minimize`, and for all in SciPy that takes a `method`.
+"""A method for `scipy.optimize.minimize` and other SciPy functions with a `method`.
 
 >>> from scipy.optimize import minimize
 >>> from mmes.integrations.scipy import mmes_method
@@ -50,7 +50,7 @@ def mmes_method(
     sigma0: float | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Minimise a function; to be given to SciPy as ``method=mmes_method``.
+    """Minimise a function; pass it to SciPy as ``method=mmes_method``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def mmes_method(
         The objective ``fun(x, *args)``. It may write into x.
     x0 : ndarray
         Start point; outside the bounds it is moved to the nearest point inside, with a warning, as
-        by SciPy's own methods.
+        in SciPy's methods.
     args : tuple
         Further arguments of `fun`.
     jac, hess, hessp : object
@@ -71,10 +71,10 @@ def mmes_method(
         As in SciPy: a function with the one parameter `intermediate_result` gets an OptimizeResult
         with `x` and `fun`, any other a copy of the best point; StopIteration ends the run.
     tol : float, optional
-        Taken as `ftol`: the run ends, with success, when the values of a generation, and the best
-        of each generation in a window, differ by no more than this.
+        Used as `ftol`: the run ends, with success, when the values of a generation, and the best of
+        each generation in a window, differ by no more than this.
     sigma0 : float, optional
-        Start mutation strength; may be left out where the bounds are finite.
+        Initial mutation strength; optional if all bounds are finite.
     **options
         All other entries of SciPy's `options`: `maxfev`, `maxiter` and `disp` stand for
         `max_evaluations`, `max_generations` and `progress`; the rest goes to `mmes.minimize`.
@@ -113,7 +113,7 @@ def mmes_method(
 
 @dataclass(frozen=True)
 class _Objective:
-    """The objective with its arguments bound; a class, so that worker processes can have it."""
+    """The objective with its arguments bound; a class, so that it can be pickled."""
 
     fun: Callable[..., Any]
     args: tuple[Any, ...]
@@ -176,7 +176,7 @@ def _box(bounds: Any, n: int) -> tuple[Any, Any] | None:
 
 
 def _inside(start: Any, lower: Any, upper: Any) -> Any:
-    """Return the start point moved into the box; `basinhopping`, for one, may leave it."""
+    """Return the start point moved into the box, which for example `basinhopping` may leave."""
     if len(lower) != len(start) or not (lower <= upper).all():
         return start  # `minimize` says what is wrong with the box
     moved = np.clip(start, lower, upper)

@@ -31,7 +31,7 @@ __all__ = ["FlatParameters", "LoopWarning", "ModuleObjective", "minimize_module"
 
 _OWN_OPTIONS = {
     "fun": "the loss is the objective",
-    "x0": "the start is what the module holds",
+    "x0": "the search starts at the module's parameters",
     "vectorized": "the module is given all candidates of a generation at once",
 }
 

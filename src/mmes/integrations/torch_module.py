@@ -101,7 +101,7 @@ class FlatParameters:
         if not isinstance(points, torch.Tensor):
             points = torch.tensor(np.asarray(points))
         if points.shape[-1] != self.n:
-            raise ValueError(f"{self.n} variables are expected, not {points.shape[-1]}")
+            raise ValueError(f"points must have {self.n} variables, not {points.shape[-1]}")
         parts = torch.split(points, self._sizes, dim=-1)
         return {
             name: part.reshape(points.shape[:-1] + parameter.shape).to(
@@ -114,7 +114,7 @@ class FlatParameters:
         """Write one vector into the module's parameters, one after the other."""
         x = x if isinstance(x, torch.Tensor) else np.asarray(x)
         if x.shape != (self.n,):
-            raise ValueError(f"{self.n} variables are expected, not {tuple(x.shape)}")
+            raise ValueError(f"x must have the shape ({self.n},), not {tuple(x.shape)}")
         first = 0
         with torch.no_grad():
             for parameter, size in zip(self._parameters, self._sizes, strict=True):
@@ -209,7 +209,9 @@ class ModuleObjective:
                 raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
         moved = {"device": device, "dtype": dtype}
         if mode == "in_place" and any(value is not None for value in moved.values()):
-            raise ValueError(f"mode='in_place' computes as the module is, not with {moved}")
+            raise ValueError(
+                f"mode='in_place' uses the module as it is and cannot be combined with {moved}"
+            )
         if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f"chunk must be an integer >= 1, not {chunk!r}")
         self.flat = flat
@@ -344,8 +346,8 @@ class ModuleObjective:
                 reason = _first_sentence(error)
                 self.mode = "loop"
                 warn_user(
-                    f"the candidates are evaluated one after the other, since vmap cannot do it "
-                    f"({reason})",
+                    "the candidates are evaluated one after the other, because vmap does not "
+                    f"support the loss ({reason})",
                     LoopWarning,
                 )
         count = len(next(iter(inner.values())))
@@ -367,9 +369,9 @@ class ModuleObjective:
             raise _draws_random_numbers() from error
         if "atch norm" in text and self._training:
             raise RuntimeError(
-                "a module with batch normalisation in training mode would change its running "
+                "a module with batch normalization in training mode would change its running "
                 "statistics with every candidate: leave training=False, or set "
-                "track_running_stats=False, or take mode='loop'"
+                "track_running_stats=False, or use mode='loop'"
             ) from error
         if self.mode == "vmap" or not any(mark in text for mark in _NOT_FOR_VMAP):
             raise error
@@ -414,8 +416,8 @@ def _as_it_was(module: torch.nn.Module, training: bool) -> Iterator[None]:
 
 def _draws_random_numbers() -> ValueError:
     return ValueError(
-        "the loss draws random numbers (dropout, a minibatch?), so its values would be noisy: draw "
-        "them before, or allow it with randomness='different' or 'same'"
+        "the loss draws random numbers (dropout, a minibatch?), so its values would be noisy: "
+        "draw them in advance, or allow them with randomness='different' or 'same'"
     )
 
 

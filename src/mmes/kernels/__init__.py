@@ -1,7 +1,7 @@
-"""Kernels: all that touches vectors of length n.
+"""Kernels: all operations on vectors of length n.
 
-`reference` is the numpy reading copy, the fallback and the oracle; `native` is the same in C++;
-`torch` keeps the vectors on a device. All fulfil `Kernel`.
+`reference` is readable numpy, the fallback and the oracle; `native` is the same in C++; `torch`
+keeps the vectors on a device. All implement `Kernel`.
 """
 
 from mmes.kernels.choose import (

@@ -1,6 +1,6 @@
-"""Which kernel runs: the native one where it can be loaded, else the reference, which says so.
+"""The choice of the kernel: native if it can be loaded, otherwise the reference, with a warning.
 
-Where a device is named, its vectors live there: the Triton kernel on a GPU, else torch operations.
+With a device, the vectors are on it: the Triton kernel on a GPU, torch operations elsewhere.
 `KERNELS` and `DEVICE_KERNELS` name them; to add one, write its file and its line here.
 """
 
@@ -32,7 +32,7 @@ KERNELS: dict[str, Callable[[int | None], Kernel]] = {
 
 
 class Precision(NamedTuple):
-    """Precisions of numbers on a device, by their names; None stands for the default."""
+    """Floating-point types on a device by name; None means the default."""
 
     population_dtype: str | None = None
     mean_dtype: str | None = None
@@ -78,7 +78,7 @@ def choose_kernel(
     device: str | None = None,
     precision: Precision | None = None,
 ) -> Kernel:
-    """Return the kernel of that name; ``"auto"`` takes the fastest there is.
+    """Return the kernel of that name; ``"auto"`` chooses the fastest available one.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def choose_kernel(
     threads : int or None
         For kernels on the host.
     device : str or None
-        Where the vectors live; None stands for numpy arrays.
+        Where the vectors are; None means numpy arrays.
     precision : Precision or None
         For kernels on a device.
 
@@ -106,7 +106,7 @@ def choose_kernel(
             raise ValueError(f"{option}={wanted!r} needs a device; numpy vectors are float64")
     problem = native_problem() if name in ("auto", "native") else None
     if problem is not None and name == "native":
-        raise ImportError(f"kernel='native' was asked for, but it cannot be loaded: {problem}")
+        raise ImportError(f"kernel='native' cannot be loaded: {problem}")
     if name == "auto":
         if problem is not None:
             warn_user(
@@ -119,7 +119,7 @@ def choose_kernel(
 
 
 def _from_environment() -> int | None:
-    """Return the threads that MMES_THREADS asks for, where many runs share the cores; or None."""
+    """Return the number of threads in MMES_THREADS, or None."""
     word = os.environ.get("MMES_THREADS", "")
     if not word:
         return None
@@ -131,7 +131,7 @@ def _from_environment() -> int | None:
 
 
 def check_device_name(name: str) -> None:
-    """Raise ValueError if torch has no device of that name; torch itself is not loaded for it."""
+    """Raise ValueError if the name is not a torch device; torch is not loaded for this."""
     kind, _, number = name.partition(":")
     if kind not in _DEVICES or (number and not (number.isdecimal() and len(number) < 5)):
         raise ValueError(f"device must be one of torch's, such as 'cuda:1', not {name[:40]!r}")

@@ -1,4 +1,4 @@
-"""Where a search is computed: kernel, threads, device, precisions; and what can live there."""
+"""Where a search is computed: kernel, threads, device, floating-point types."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Place:
     kernel : str
         The kernel's name, or ``"auto"``.
     threads : int or None
-        Threads of a kernel on the host; None stands for as many as pay.
+        Threads of a kernel on the host; None chooses their number by the size.
     device : str or None
-        Where the vectors live, as torch names it; None stands for numpy arrays.
+        Where the vectors are, as torch names it; None means numpy arrays.
     population_dtype, mean_dtype, archive_dtype : str or None
-        Precisions on a device; None stands for the default.
+        Floating-point types on a device; None means the default.
     """
 
     kernel: str = "auto"
@@ -39,12 +39,12 @@ class Place:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Return the place that the options of a strategy name; what they lack is left open."""
+        """Return the place in the options of a strategy; missing options get their defaults."""
         return cls(**{f.name: options[f.name] for f in fields(cls) if f.name in options})
 
     @classmethod
     def apply(cls, options: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options with another place; without a device, no precision is named."""
+        """Return options with another place; without a device, no floating-point types are set."""
         moved = options | dict(changes)
         if moved.get("device") is not None:
             return moved
@@ -57,13 +57,13 @@ class Place:
 
 
 PLACE_OPTIONS = tuple(f.name for f in fields(Place))
-"""The options that say where a search is computed; no result depends on them but for rounding."""
+"""The options for where a search is computed; they change results only by rounding."""
 PRECISIONS = PLACE_OPTIONS[3:]
 """Options that mean nothing where the vectors are numpy arrays."""
 
 
 def started_from(x0: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return a start point in the host's memory, and the options with the device it came from."""
+    """Return a start point in host memory, and the options with its device."""
     there, kernel, found = device_of(x0), options.get("kernel"), {}
     device = options.get("device")
     if device is None:
@@ -77,20 +77,21 @@ def started_from(x0: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
 
 
 def check_workers(workers: Any, own: bool, device: str | None) -> None:
-    """Raise ValueError if points on a device would have to travel to workers."""
+    """Raise ValueError if points on a device would have to be sent to workers."""
     if device is not None and workers is not None and not own:
         raise ValueError(
-            f"workers={workers!r} cannot be combined with device={device!r}: the candidates are "
-            "made there and evaluated there; vectorized=True takes them all at once"
+            f"workers={workers!r} cannot be combined with device={device!r}: candidates are "
+            "generated and evaluated on the device; vectorized=True evaluates all of them in "
+            "one call"
         )
 
 
 def check_able(on_host: bool, strategy: str, manifold: Manifold | None, device: str) -> None:
-    """Raise ValueError if a search cannot live on a device."""
+    """Raise ValueError if a search cannot use a device."""
     if manifold is not None:
         raise ValueError(f"device={device!r} cannot be combined with a manifold, here {manifold}")
     if on_host:
         raise ValueError(
-            f"the strategy {strategy!r} works on numpy arrays and cannot live on a device, here "
+            f"the strategy {strategy!r} works on numpy arrays and cannot use a device, here "
             f"device={device!r}"
         )

@@ -1,7 +1,7 @@
-"""Vectors in the host's memory: what the reference and the native kernel share.
+"""Vectors in host memory: what the reference and the native kernel share.
 
-Every sum over coordinates is added up in an order of its own, so that no result depends on the
-processor: entry by entry where numpy works entry by entry, exactly rounded in the end.
+Every sum over coordinates has a fixed order, so that no result depends on the processor:
+element-wise operations use numpy, and the final sum is rounded exactly.
 """
 
 from __future__ import annotations
@@ -159,16 +159,16 @@ class HostVectors:
 class _Lent(np.ndarray):
     """A population in use.
 
-    Every array that shares its memory holds this object: numpy passes over a base only where what
-    comes next is of the array's own type, and below this there is another of this type.
+    Every array that shares its memory refers to this object: numpy skips a base only if the next
+    one has the array's type, and this object has another base of its type.
     """
 
 
 class _Block:
-    """Memory of one population, which begins at a cache line; lent out again when it is free.
+    """Memory of one population, aligned to a cache line; used again when it is free.
 
-    Fresh pages cost more than sampling into them when n is large; but an array that the caller
-    kept, or a part of it, must not change.
+    For large n, new pages cost more than sampling into them; but an array that the caller kept, or
+    a part of it, must not change.
     """
 
     def __init__(self, shape: tuple[int, int]):
@@ -178,18 +178,18 @@ class _Block:
 
     @property
     def free(self) -> bool:
-        """Whether no array that shares this memory is left."""
+        """Whether no array shares this memory any more."""
         return self._user is None or self._user() is None
 
     def lent(self, rows: int) -> Vector:
-        """Return the memory of so many rows as a new array."""
+        """Return the memory of `rows` rows as a new array."""
         user = self._array[:rows].view(_Lent)
         self._user = weakref.ref(user)
         return user.view(np.ndarray)
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-    """Return memory for an array that begins at a cache line, not filled."""
+    """Return uninitialized memory for an array, aligned to a cache line."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + _ALIGNMENT, dtype=np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
@@ -197,7 +197,7 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
 
 
 def ordered_sum(terms: Vector) -> float:
-    """Return the sum of float64 terms, added up in the same order on every processor."""
+    """Return the sum of float64 terms, in the same order on every processor."""
     whole = terms.size // _LANES * _LANES
     if whole <= _LANES:
         return math.fsum(terms)

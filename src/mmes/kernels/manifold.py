@@ -1,8 +1,7 @@
-"""A kernel on a manifold: flat steps from an inner kernel, bent onto the space they belong to.
+"""A kernel on a manifold: flat steps from an inner kernel, projected onto the manifold.
 
-MMES talks to a kernel in flat vectors of length N; this one takes them for points and tangents of
-a manifold, written out entry by entry. Nothing else of a generation changes, so that there is one
-MMES for all spaces.
+MMES passes flat vectors of length N to a kernel; this one interprets them as points and tangents of
+a manifold. Nothing else in a generation changes, so that one MMES works on all spaces.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _TEMPORARY = 12
 
 
 def rows_at_a_time(n: int) -> int:
-    """Return how many points of n entries are treated together."""
+    """Return how many points of n entries are processed together."""
     return max(_BLOCK // n, 1)
 
 
 def planned_bytes(population_size: int, n: int) -> int:
-    """Return the memory that a generation takes besides that of a flat search."""
+    """Return the additional memory of a generation compared with a flat search."""
     return 8 * n * (population_size + _TEMPORARY * min(rows_at_a_time(n), population_size))
 
 
@@ -47,8 +46,8 @@ class ManifoldKernel(HostVectors):
 
     Notes
     -----
-    The tangents of the last sampled generation are kept, because a point of some manifolds does not
-    tell the step that led to it. `recombine` follows `sample` within a generation, so they are
+    The tangents of the last sampled generation are kept, because on some manifolds a point does not
+    determine the step that led to it. `recombine` follows `sample` within a generation, so they are
     always those of the parents.
     """
 
@@ -60,7 +59,7 @@ class ManifoldKernel(HostVectors):
 
     @property
     def name(self) -> str:
-        """For people: which kernel this is, and where it works."""
+        """The name of the kernel and its manifold, for display."""
         return f"{self.inner.name} on {self.manifold}"
 
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
@@ -70,8 +69,9 @@ class ManifoldKernel(HostVectors):
     def sample(self, call: SampleCall) -> None:
         """Fill the population with the retractions of the steps sigma z, projected at the mean.
 
-        Projection is linear: one of the whole mixture carries the archive rows in it, which are
-        tangents at earlier means, to this mean, and makes the ambient Gaussian isotropic there.
+        Projection is linear: one projection of the whole mixture also transports its archive rows,
+        which are tangents at earlier means, to this mean, and makes the ambient Gaussian isotropic
+        there.
         """
         if call.box is not None:
             raise ValueError(f"bounds cannot be combined with {self.manifold}")
@@ -102,11 +102,11 @@ class ManifoldKernel(HostVectors):
             call.archive_row[:] = call.path
 
     def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
-        """Refuse: the tangents that led to the parents are kept, for all of a generation."""
-        raise ValueError(f"a search on {self.manifold} keeps its population")
+        """Refuse: the tangents of a whole generation must be stored."""
+        raise ValueError(f"a search on {self.manifold} must store its population")
 
     def adapt_scale(self, call: ScaleCall) -> None:
-        """Refuse: a manifold's coordinates have no scales of their own."""
+        """Refuse: the coordinates of a manifold have no scales."""
         raise ValueError(f"scaling='adaptive' cannot be combined with {self.manifold}")
 
     def _shaped(self, flat: Array) -> Array:

@@ -30,16 +30,16 @@ RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall, NoiseWithin
 
 
 def check_records(records: Iterable[Any] = RECORDS) -> None:
-    """Raise ImportError if C++ would read another field than the one meant.
+    """Raise ImportError if C++ would read a wrong field.
 
-    It is called once, when this module is imported, so that no call need look.
+    It is called once, when this module is imported.
     """
     for record in records:
         here, compiled = ", ".join(record._fields), _native.RECORDS[record.__name__]
         if here != compiled:
             raise ImportError(
                 f"{record.__name__} has the fields ({here}), but the compiled kernels read "
-                f"({compiled}); they are of another version of mmes: install it again"
+                f"({compiled}); they belong to another version of mmes: reinstall it"
             )
 
 
@@ -57,9 +57,9 @@ class NativeKernel(HostVectors):
     Parameters
     ----------
     threads : int or None
-        Threads for one call; None takes one for small generations and all cores for large ones.
+        Threads for one call; None uses one for small generations and all cores for large ones.
     simd : str or None
-        The SIMD level, one of `simd_levels()`; None takes the best. The results are the same.
+        The SIMD level, one of `simd_levels()`; None uses the best. The results are the same.
     """
 
     def __init__(self, threads: int | None = None, simd: str | None = None):
@@ -89,7 +89,7 @@ class NativeKernel(HostVectors):
     def drawn_rows(
         self, drawn: DrawnRows, draws: int, seed: int, generation: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """See `ReferenceKernel.drawn_rows`; `sample` does this by itself."""
+        """See `ReferenceKernel.drawn_rows`; `sample` does this itself."""
         rows = np.empty((draws, drawn.used), dtype=np.int64)
         factors = np.empty((draws, drawn.used), dtype=np.float32)
         _native.drawn_rows(self._level, rows, factors, drawn, seed, generation)
@@ -201,19 +201,19 @@ class NativeKernel(HostVectors):
     def deflate(
         self, vectors: NDArray[np.float32], decay: float, gain: float, step: Vector
     ) -> None:
-        """See `ReducingKernel.deflate`; one thread, since each vector waits for the one before."""
+        """See `ReducingKernel.deflate`; one thread: each vector depends on the previous one."""
         _native.deflate(self._level, vectors, decay, gain, step)
 
 
 class _KeptNoise:
-    """The isotropic parts of the last sampled generation, for what is learnt from them."""
+    """The isotropic parts of the last sampled generation, used to learn scales."""
 
     def __init__(self) -> None:
         self._rows = np.empty((0, 0), dtype=np.float32)
         self._address: tuple[int, int, int, int, int] | None = None
 
     def renewed(self, call: SampleCall) -> NDArray[np.float32] | None:
-        """Return memory for the noise of a call; None where it would be too much, or some only."""
+        """Return memory for the noise of a call; None if it is too large or incomplete."""
         self._address = None
         n = call.population.shape[1]
         stride = -(-n // _BLOCK) * _BLOCK

@@ -1,12 +1,12 @@
-"""What a kernel must do, and the small records it is called with.
+"""The interface of a kernel, and the records passed to it.
 
-A kernel owns every vector of length n: strategies and the shell hold handles and hand them back.
-On the host a handle is a numpy array, on a GPU a tensor, and a test makes it a type that refuses
-every operation (tests/kernels/test_ownership.py). Small arrays, with one entry per candidate,
-parent or direction, are numpy arrays everywhere.
+A kernel owns every vector of length n: strategies and the shell only hold handles. On the host a
+handle is a numpy array, on a GPU a tensor, and in a test a type that refuses every operation
+(tests/kernels/test_ownership.py). Small arrays, with one entry per candidate, parent or direction,
+are numpy arrays everywhere.
 
-The native kernel reads the records by the places of their fields, which native/records.hpp lists:
-a field that is added or moved here goes there too, or the kernel is refused when it is imported.
+The native kernel reads the records by the positions of their fields, listed in native/records.hpp:
+a field that is added or moved here must be changed there too, or the import of the kernel fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT_NOISE_BYTES = 2**28
 
 
 class Noise(IntEnum):
-    """The law of the isotropic part z_0; the values are those of the native kernel."""
+    """The distribution of the isotropic part z_0; the values are those of the native kernel."""
 
     NORMAL = 0
     STUDENT = 1
@@ -38,15 +38,15 @@ class Noise(IntEnum):
 
 
 class DrawnRows(NamedTuple):
-    """Rows that each draw takes at random, as the mixture of MMES does.
+    """Rows that each draw chooses at random, as in the mixture of MMES.
 
-    A draw takes `used` directions with replacement, by age from a cumulative law, each with a
-    factor N(0, factor^2).
+    A draw uses `used` directions, chosen with replacement by age from a cumulative distribution,
+    each with a factor N(0, factor^2).
 
     Attributes
     ----------
     cumulative : ndarray
-        Cumulative law of the ages, the newest first; as long as the archive has rows.
+        Cumulative distribution of the ages, newest first; one entry per row of the archive.
     order : ndarray of int64
         The occupied rows from the oldest to the newest; an age beyond them is an empty slot.
     used : int
@@ -62,7 +62,7 @@ class DrawnRows(NamedTuple):
 
 
 class StepLaw(NamedTuple):
-    """The law of the steps of one generation.
+    """The distribution of the steps of one generation.
 
     A step is z = isotropic * scale .* z_0 + sum_k factors_k directions[rows_k].
 
@@ -71,21 +71,21 @@ class StepLaw(NamedTuple):
     isotropic : float
         Factor of the isotropic part, sqrt(1 - gamma).
     rows : ndarray of int64, shape (draws, used), or None
-        The rows that each draw mixes; a negative one stands for an empty slot (a zero vector).
-        None: no rows, or those of `drawn`.
+        The rows that each draw mixes; a negative one means an empty slot (a zero vector). None: no
+        rows, or those of `drawn`.
     factors : ndarray of float32, shape (draws, used), or None
         Their factors.
     noise : Noise
         The law of z_0.
     scale : handle or None
-        One scale per coordinate, d; None stands for ones.
+        One scale per coordinate, d; None means ones.
     scale_rows : bool
-        Whether the scale multiplies the whole step; by default the rows are in the coordinates of
-        the search already.
+        Whether the scale multiplies the whole step; by default the rows are already in the
+        coordinates of the search.
     isotropic_each : ndarray of float32, shape (draws,), or None
-        One factor per draw in place of `isotropic`, where draws differ in it.
+        One factor per draw instead of `isotropic`, if draws differ in it.
     drawn : DrawnRows or None
-        Rows and factors drawn by the kernel, in place of `rows` and `factors`.
+        Rows and factors drawn by the kernel, instead of `rows` and `factors`.
     """
 
     isotropic: float = 1.0
@@ -99,7 +99,7 @@ class StepLaw(NamedTuple):
 
 
 class SampleCall(NamedTuple):
-    """One generation to be sampled: candidates mean + sigma z.
+    """One generation to sample: candidates mean + sigma z.
 
     Candidate i < draws is draw i, and candidate draws + i is the mirror image of draw i.
 
@@ -119,12 +119,11 @@ class SampleCall(NamedTuple):
     seed, generation : int
         Where the random numbers are.
     rows : ndarray of int64 or None
-        Which candidates are wanted, one per row of the population; None stands for all in order.
-        A candidate does not depend on which others are wanted.
+        Which candidates to generate, one per row of the population; None means all in order. A
+        candidate does not depend on which others are generated.
     keep_noise : bool
-        Whether the isotropic parts of this generation will be wanted again, by `adapt_scale` or
-        `noise_sum`. A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of making
-        them again.
+        Whether `adapt_scale` or `noise_sum` will need the isotropic parts of this generation again.
+        A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of generating them again.
     """
 
     population: Handle
@@ -143,10 +142,9 @@ class SampleCall(NamedTuple):
 class RecombineCall(NamedTuple):
     """The step of the mean to the weighted parents, the path with it, both in place.
 
-    The path becomes decay * path + gain * (step of the mean), and is also written to
-    `archive_row` where there is one. `parents` are rows of the population; candidates where there
-    is none, in `Kernel.sample_and_recombine`; ranks where there is a `ranking` (see
-    `Kernel.ranked`).
+    The path becomes decay * path + gain * (step of the mean), and is also written to `archive_row`,
+    if given. `parents` are rows of the population; without a population, candidates in
+    `Kernel.sample_and_recombine`; with a `ranking`, ranks (see `Kernel.ranked`).
     """
 
     population: Handle
@@ -161,10 +159,11 @@ class RecombineCall(NamedTuple):
 
 
 class ScaleCall(NamedTuple):
-    """One lesson on the scale d of each coordinate, in place.
+    """One update of the scale d of each coordinate, in place.
 
     d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights` has
-    one entry per draw; the isotropic parts z_0 of the generation are made again from their address.
+    one entry per draw; the isotropic parts z_0 of the generation are generated again from their
+    address.
     """
 
     scale: Handle
@@ -176,7 +175,7 @@ class ScaleCall(NamedTuple):
 
 
 class NoiseWithin(NamedTuple):
-    """The isotropic parts of the steps as clipping left them, weighted and added up.
+    """The weighted sum of the isotropic parts of the clipped steps.
 
     The part of candidate i in a coordinate is that of its draw (for a mirror image the negative)
     where it lies inside the box, and where it lies on a wall as much of that as fits into the step
@@ -215,19 +214,19 @@ class NoiseWithin(NamedTuple):
 
 
 class Kernel(Protocol):
-    """The operations on vectors of length n that strategies are made of.
+    """The operations on vectors of length n that strategies use.
 
     No result depends on the number of threads.
     """
 
     @property
     def name(self) -> str:
-        """For people: which kernel this is, for example ``"native avx512"``."""
+        """The name of the kernel, for display, for example ``"native avx512"``."""
         ...
 
     @property
     def device(self) -> str | None:
-        """Where the vectors live, for example ``"cuda:0"``; None for the host's memory."""
+        """Where the vectors are, for example ``"cuda:0"``; None for host memory."""
         ...
 
     @property
@@ -238,7 +237,7 @@ class Kernel(Protocol):
     # Memory
 
     def available_bytes(self) -> int:
-        """Return the bytes that could still be allocated where the vectors live."""
+        """Return the bytes that can still be allocated for vectors."""
         ...
 
     def vector(self, n: int) -> Handle:
@@ -250,15 +249,15 @@ class Kernel(Protocol):
         ...
 
     def population(self, rows: int, n: int) -> Handle:
-        """Return memory for candidates, not filled."""
+        """Return uninitialized memory for candidates."""
         ...
 
     def from_host(self, array: NDArray[Any]) -> Handle:
-        """Return a vector with these entries, the kernel's own copy."""
+        """Return a vector with a copy of these entries."""
         ...
 
     def to_host(self, handle: Handle) -> NDArray[Any]:
-        """Return the entries as a numpy array, not copied where the handle is one."""
+        """Return the entries as a numpy array; not copied if the handle is one."""
         ...
 
     def copy(self, vector: Handle) -> Handle:
@@ -266,7 +265,7 @@ class Kernel(Protocol):
         ...
 
     def assign(self, target: Handle, source: Handle | NDArray[Any]) -> None:
-        """Write the entries of a vector, or of rows, over those of another; hosts' arrays too."""
+        """Copy the entries of a vector, of rows, or of a host array into another."""
         ...
 
     def row(self, rows: Handle, index: int) -> Handle:
@@ -282,23 +281,23 @@ class Kernel(Protocol):
         ...
 
     def writes(self, rows: Handle) -> int:
-        """Return how often rows were written to by others, where users can write to them."""
+        """Return how often others wrote to rows, if users can write to them."""
         ...
 
     def ranked(self, values: Any, count: int, n: int) -> Handle | None:
         """Return a ranking that only `recombine` can read, of `count` told values on the device.
 
-        The host need not have seen them: what is called next is done while they are on their way,
-        and only if one of them is a number or -inf. None where that brings nothing.
+        The host need not have them yet: what is called next runs while they are being copied, and
+        only if one of them is a number or -inf. None if there is no benefit.
         """
         ...
 
     def fetched(self, values: Any) -> Any:
-        """Return told values in the host's memory if the kernel fetches them; else as they are."""
+        """Return told values in host memory if the kernel fetches them; otherwise unchanged."""
         ...
 
     def readonly_view(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
-        """Return points as users see them: of this shape, and read-only where that is possible."""
+        """Return points as users see them: of this shape, and read-only if possible."""
         ...
 
     # Arithmetic
@@ -340,9 +339,9 @@ class Kernel(Protocol):
     def sample_and_recombine(self, sampling: SampleCall, step: RecombineCall) -> None:
         """Move mean and path as `sample` and `recombine` would, without a population.
 
-        The parents, which are candidates of `sampling`, are made again and added up, a few
-        coordinates at a time: the same result to the bit. Both calls are about the same mean. Not
-        for a box with a treatment of its own, which looks at whole points.
+        The parents, which are candidates of `sampling`, are generated again and added up, a few
+        coordinates at a time; the result is the same to the bit. Both calls have the same mean.
+        This does not work with a custom treatment of bounds, which needs whole points.
         """
         ...
 
@@ -351,15 +350,15 @@ class Kernel(Protocol):
         ...
 
     def confine(self, image: Handle, points: Handle, box: Box) -> None:
-        """Write to `image` the points of the box that stand for `points`: rows, or one vector."""
+        """Write the points of the box for `points` to `image`: rows, or one vector."""
         ...
 
 
 @runtime_checkable
 class ReducingKernel(Kernel, Protocol):
-    """A kernel that also knows sums over coordinates and over draws, which the rivals need.
+    """A kernel with sums over coordinates and over draws, which other strategies need.
 
-    On a manifold there is none.
+    Not available on a manifold.
     """
 
     def fill_normals(self, rows: Handle, size: float, seed: int, stream: int) -> None:

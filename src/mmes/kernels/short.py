@@ -1,8 +1,8 @@
 """Loops over short arrays, with one entry per candidate or direction.
 
-Such arrays live on the host, whatever the kernel is. What is written here is the definition, and
-serves where the native module cannot be loaded; else the same in C++ takes its place, since numpy
-takes many times as long for so few numbers.
+Such arrays are on the host for every kernel. This module is the definition, and is used if the
+native module cannot be loaded; otherwise the same in C++ replaces it, because numpy takes many
+times as long for so few numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def renew(order: NDArray[np.int64], stamps: NDArray[np.int64], spacing: float) -> int:
-    """Move the row of the archive that makes room to the end of `order`, and return it.
+    """Move the row of the archive to replace to the end of `order`, and return it.
 
     It is the later member of the closest pair of neighbours (the first such pair), so that the
     others keep their distance; but once all neighbours lie more than T = `spacing` generations

@@ -1,7 +1,7 @@
-"""Runs a strategy on a suite of COCO, the platform on which optimizers of this field are compared.
+"""Runs a strategy on a suite of COCO, the benchmark platform for black-box optimizers.
 
-``mmes coco bbob-largescale --dim 20,40 --budget 1000`` from the command line. What is
-written is read by ``python -m cocopp FOLDER``.
+``mmes coco bbob-largescale --dim 20,40 --budget 1000`` from the command line. ``python -m cocopp
+FOLDER`` reads the output.
 """
 # pyright: reportMissingImports=false
 
@@ -47,7 +47,7 @@ class Experiment:
     name : str, optional
         The algorithm's name in the data; by default the strategy's.
     seed : int
-        The seed. Every problem has its own, made of it.
+        The seed, from which the seed of every problem is derived.
     batch : tuple of int
         (i, k): the i-th of k parts of the problems, i from 1 to k.
     """
@@ -74,7 +74,7 @@ class Experiment:
 
     @property
     def label(self) -> str:
-        """The name of the algorithm, as the data show it."""
+        """The name of the algorithm in the data."""
         return self.name or f"mmes-{self.strategy or 'default'}"
 
     @property
@@ -87,7 +87,7 @@ class Experiment:
 
     @property
     def selection(self) -> str:
-        """The part of the suite, in the words of COCO."""
+        """The part of the suite in COCO's syntax."""
         chosen = {
             "dimensions": self.dimensions,
             "function_indices": self.functions,
@@ -101,8 +101,8 @@ class Experiment:
 def run_experiment(experiment: Experiment, out: str | os.PathLike[str]) -> Path:
     """Run an experiment and return the folder of its data.
 
-    COCO writes below the current folder, whatever path it is given; so a child process works in
-    `out`. Its lines, one per problem, go to stderr.
+    COCO always writes below the current folder, so a child process runs in `out`. Its lines, one
+    per problem, go to stderr.
 
     Parameters
     ----------
@@ -205,21 +205,21 @@ def _refuse_boxless(experiment: Experiment, boxed: bool) -> None:
     name = experiment.strategy
     if name is not None and not boxed and not is_auto(name) and get_strategy(name).needs_box:
         raise ValueError(
-            f"the strategy {name!r} searches a box, and the problems of the suite "
-            f"{experiment.suite} have none; those of bbob-boxed do"
+            f"the strategy {name!r} needs bounds, but the problems of the suite "
+            f"{experiment.suite} have none; use bbob-boxed"
         )
 
 
 def _refuse_unsuited(problem: Any, suite: str) -> None:
     if problem.number_of_objectives > 1:
         raise ValueError(
-            f"the suite {suite} has problems with several objectives, which are not solved"
+            f"the suite {suite} has problems with several objectives, which are not supported"
         )
 
 
 def _child(arguments: Sequence[str]) -> int:
     settings, home = arguments
-    sys.path.insert(0, home)  # strategies of the user's own
+    sys.path.insert(0, home)  # the user's strategies
     wanted = json.loads(settings)
     wanted["batch"] = tuple(wanted["batch"])
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Sums of base functions of groups of variables: what every CEC large-scale function is.
+"""The CEC large-scale functions: sums of base functions of groups of variables.
 
-A `Part` says which variables a base function sees, how they are shifted, rotated and transformed,
-and what weight its value has; a `Composition` is the sum of its parts. The suites only list parts.
+A `Part` defines the variables of a base function, how they are shifted, rotated and transformed,
+and the weight of its value; a `Composition` is the sum of its parts. The suites only list parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmes.problems.problem import Vector
 
 
 class Base(IntEnum):
-    """The base functions; the native helper knows them by the same numbers."""
+    """The base functions; the native helper uses the same numbers."""
 
     SPHERE = 0
     ELLIPTIC = 1
@@ -47,7 +47,7 @@ class Part:
     base : Base
         The base function.
     index : ndarray of int
-        The variables it sees, in its order.
+        Its variables, in order.
     shift : ndarray
         Its minimiser before rotation, one entry for each of them.
     matrix : ndarray or None
@@ -134,7 +134,7 @@ class Composition:
         return values
 
     def reference(self, x: Vector) -> Vector:
-        """Return the values by numpy: the reading copy, the fallback and the oracle."""
+        """Return the values by numpy: the readable version, the fallback and the oracle."""
         total = np.zeros(len(x))
         for part in self.parts:
             total += part(x)
@@ -147,12 +147,12 @@ class Composition:
         return self._prepared.evaluate(x, level)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: the native helper's part is made anew."""
+        """Return the state to pickle, without the data of the native helper."""
         return {"parts": self.parts, "inside": self.inside}
 
     @cached_property
     def _prepared(self) -> Any:
-        """The composition as the native helper knows it."""
+        """The composition in the form of the native helper."""
         return native.helper.Composition(*self.packed())  # type: ignore[union-attr]
 
     def packed(self) -> Packed:

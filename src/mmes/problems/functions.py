@@ -19,12 +19,12 @@ from mmes.problems.problem import Batch, Problem, Vector, box
 
 BOX = (-5.0, 5.0)
 LARGEST_ALPHA = 300
-"""Beyond it 10^alpha is no finite number."""
+"""For larger alpha, 10^alpha is not a finite number."""
 SQUARES = {"sphere": (1.0, 1.0), "discus": (1e6, 1.0), "cigar": (1.0, 1e6)}
 
 
 class Kind(IntEnum):
-    """The kinds of formulas; the native helper knows them by the same numbers."""
+    """The kinds of formulas; the native helper uses the same numbers."""
 
     SQUARES = 0  # c_1 x_1^2 + c_2 sum_{i>1} x_i^2
     ELLIPSOID = 1  # sum_i c_i x_i^2
@@ -44,7 +44,7 @@ class Function:
         return self.native(x) if native.helper else self.reference(x)
 
     def reference(self, x: Vector) -> Vector:
-        """Return the values by numpy: the reading copy, the fallback and the oracle."""
+        """Return the values by numpy: the readable version, the fallback and the oracle."""
         c = self.coefficients
         match self.kind:
             case Kind.SQUARES:
@@ -70,7 +70,7 @@ def rotation_matrix(dimension: int, seed: int) -> Vector:
     """Return an orthogonal matrix drawn uniformly (Haar measure) from the given seed.
 
     The Q of a Gaussian matrix's QR decomposition is not uniform as LAPACK returns it: its columns
-    carry the signs of R's diagonal, which the sign correction takes out.
+    have the signs of R's diagonal, which are corrected here.
     """
     generator = np.random.Generator(np.random.Philox(seed))
     q, r = np.linalg.qr(generator.standard_normal((dimension, dimension)))
@@ -81,7 +81,7 @@ def rotation_matrix(dimension: int, seed: int) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Rotated:
-    """A function of R x; R is drawn at the first evaluation and left out when pickled."""
+    """A function of R x; R is drawn at the first evaluation and not pickled."""
 
     function: Batch
     dimension: int
@@ -153,7 +153,7 @@ def make(
 
 
 def _check_memory(name: str, n: int, rotated: bool) -> None:
-    """Refuse at once what would fail, or be killed, after minutes of filling memory."""
+    """Refuse problems that do not fit into memory."""
     # Minimiser, coefficients and box; and a rotation with what its decomposition takes.
     needed = 8 * (4 * n + (3 * n * n if rotated else 0))
     usable = memory.available_bytes() * memory.USABLE_SHARE

@@ -1,4 +1,4 @@
-"""The native helper, where it could be loaded."""
+"""The native helper, if it could be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark problem is: a function with its box, its optimum and its name."""
+"""A benchmark problem: a function with its box, its optimum and its name."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Problem:
     Attributes
     ----------
     name : str
-        The name under which the registry knows it, for example ``"cigar"`` or ``"lsgo2013/f7"``.
+        The name in the registry, for example ``"cigar"`` or ``"lsgo2013/f7"``.
     dimension : int
         Number of variables n.
     batch : callable
         The function itself: takes a (k, n) float64 array, returns k values.
     lower, upper : ndarray
-        The default box, one entry per variable. Points outside are evaluated all the same.
+        The default box, one entry per variable. Points outside are evaluated too.
     minimizer : ndarray, callable or None
-        A minimiser where one is known, or a function that makes it when it is costly to have.
-        Read it as `optimum`.
+        A minimiser, if known, or a function that computes it if this is costly. Read it as
+        `optimum`.
     minimum : float or None
-        The minimum value, where it is known.
+        The minimum value, if known.
     description : str
         One sentence for listings.
     details : dict
-        What a suite adds: group sizes, weights, the seed of a rotation.
+        Further data of a suite: group sizes, weights, the seed of a rotation.
     treatment : str
-        How its published results keep candidates in the box: a word for `bounds_handling`, or
-        ``"none"`` where the box only says where to start.
+        How its published results keep candidates in the box: a value of `bounds_handling`, or
+        ``"none"`` if the box only defines the start.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Problem:
 
     @property
     def optimum(self) -> Vector | None:
-        """A minimiser, where it is known."""
+        """A minimiser, if known."""
         return self.minimizer() if callable(self.minimizer) else self.minimizer
 
 

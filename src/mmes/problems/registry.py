@@ -1,4 +1,4 @@
-"""Every problem by its name: `get`, `names` and a listing for people."""
+"""All problems by name: `get`, `names` and a listing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Entry:
     Attributes
     ----------
     name : str
-        What `get` takes.
+        The name for `get`.
     description : str
         One sentence.
     dimension : int or None
-        The number of variables where it is fixed, None where the caller chooses.
+        The number of variables if it is fixed, None if the caller chooses it.
     make : callable
         Builds the problem from the name and the options.
     treatment : str
@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names of the options that `get` takes for this kind of problem."""
+        """The options of `get` for this kind of problem."""
         return tuple(inspect.signature(self.make).parameters)[1:]
 
 
@@ -89,7 +89,7 @@ def get(name: str, **options: Any) -> Problem:
 
 
 def find(name: str) -> Entry | None:
-    """Return the entry of a problem by its name, however `get` lets it be spelt; None if none."""
+    """Return the entry of a problem by name, spelt as for `get`; None if there is none."""
     return _spellings().get(_plain(name))
 
 

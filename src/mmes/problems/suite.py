@@ -1,4 +1,4 @@
-"""What the two CEC suites share: reading the official arrays and making problems of parts."""
+"""Common code of the two CEC suites: reads the official arrays and builds problems from parts."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def make_problem(
 ) -> Problem:
     """Return the problem that is the sum of the parts, in the box [-bound, bound]^dimension.
 
-    Its details tell the structure that a solver is not told: ``groups`` (the variables of each
-    non-separable part), ``group_sizes``, ``weights``, ``separable`` (the variables of the separable
-    part) and ``checkpoints`` (when the competitions record the best value).
+    Its details contain the structure that a solver should not know: ``groups`` (the variables of
+    each non-separable part), ``group_sizes``, ``weights``, ``separable`` (the variables of the
+    separable part) and ``checkpoints`` (when the competitions record the best value).
     """
     if not isinstance(strict, bool):
         raise TypeError(f"strict must be True or False, not {strict!r}")

@@ -1,6 +1,6 @@
 """Replicas: machines that hold the same optimizer and exchange only values.
 
-Each of these is given as ``workers=`` to `mmes.minimize`. See docs/parallel.md for which to take.
+Pass one of these as ``workers=`` to `mmes.minimize`. See docs/parallel.md for which one to use.
 """
 
 from mmes.replicas.dask import Dask

@@ -1,7 +1,7 @@
-"""The head's side: an evaluator whose participants hold the optimizer themselves.
+"""The head's side: an evaluator whose replicas hold the optimizer themselves.
 
-Only values travel: to the head, those of a replica's rows; from it, those of all rows. See
-`replica` for the messages, `roster` for who takes part, `shares` for who gets what.
+Only values are sent: to the head, those of a replica's rows; from it, those of all rows. See
+`replica` for the messages, `roster` for the members, `shares` for the distribution of the rows.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _TURN_SECONDS = 0.1
 
 
 class Crew(Evaluator):
-    """Lets replicas evaluate the candidates, which they know by themselves.
+    """Lets replicas evaluate the candidates, which they generate themselves.
 
     Parameters
     ----------
     engine : Engine
         Where the replicas are.
     terms : Terms
-        How many, and how they work.
+        Their number and settings.
     task : Task
-        The objective and how to call it; pickled here and now.
+        The objective and how to call it; pickled immediately.
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
     timeout : float or None
         Seconds for one evaluation.
     threads : int or None
@@ -75,25 +75,25 @@ class Crew(Evaluator):
 
     @property
     def polls(self) -> bool:  # type: ignore[override]
-        """See `Evaluator.polls`: yes, but not while the crew gathers, which may take long."""
+        """See `Evaluator.polls`: true, except while the replicas start, which may take long."""
         return self.roster.underway
 
     def memory_limit(self) -> tuple[int, str] | None:
-        """See `Evaluator.memory_limit`: the machine with the least; replicas on one share it."""
+        """See `Evaluator.memory_limit`: the smallest machine; replicas on one machine share it."""
         self.roster.assemble()
         return self.roster.memory_limit()
 
     def follow(self, es: AskTell) -> None:
-        """Let the replicas follow an optimizer from now on; returns when they hold its state."""
+        """Let the replicas follow an optimizer from now on; return when they hold its state."""
         self._round = None
         self._runs += 1
         self.roster.follow(HeadState(es, self._runs))
         count, rows = len(self.roster.ready) + self._terms.head_evaluates, es.population_size
         share = rows / (count * math.ceil(rows / count)) if count else 0.0
-        self.words = f"{count} participants, {rows} candidates: busy {share:.0%} at most"
+        self.words = f"{count} participants, {rows} candidates: at most {share:.0%} busy"
 
     def begin(self, generation: int, rows: int) -> None:
-        """Send out the first shares of a generation, for which the head has yet to ask."""
+        """Send the first shares of a generation before the head asks its optimizer."""
         head = self.roster.head
         if head is None or rows < 1:
             return
@@ -110,7 +110,7 @@ class Crew(Evaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`; points that are not the generation begun are shipped."""
+        """See `Evaluator.evaluate`; points that are not of the current generation are sent."""
         current, self._round = self._round, None
         if current is None:
             if not keep_going():
@@ -126,7 +126,7 @@ class Crew(Evaluator):
         return values
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """Remember the values of a generation that the optimizer has taken in."""
+        """Remember the values of a generation that the optimizer was told."""
         head = self.roster.head
         if head is not None:
             joining = [m for m in self.roster.members if m.conversation and m.run == head.run]
@@ -134,7 +134,7 @@ class Crew(Evaluator):
             head.told(values, needed)
 
     def close(self) -> None:
-        """See `Evaluator.close`: replicas end, whatever they are doing."""
+        """See `Evaluator.close`: replicas end immediately."""
         self._round = None
         self.roster.close()
 
@@ -211,7 +211,7 @@ class Crew(Evaluator):
         self.roster.send_work(member, message, current, batch)
 
     def _announce(self, values: NDArray[np.float64]) -> None:
-        """Send the values of a generation at once: replicas take them in while the head does."""
+        """Send the values of a generation early: replicas process them together with the head."""
         head = self.roster.head
         assert head is not None
         for member in self.roster.ready:
@@ -239,13 +239,13 @@ class Crew(Evaluator):
                 self._say_overdue(member, now - member.since)
 
     def _say_overdue(self, member: Member, seconds: float) -> None:
-        """Say that an answer takes unusually long: some engines notice a dead machine late."""
+        """Warn that an answer takes unusually long: some engines notice a dead machine late."""
         usual = self._seconds * len(member.batch or ()) + self._overhead
         if seconds > SAY_SECONDS + 10 * usual:
             member.overdue = True
             warn_user(
-                f"the replica on {self.roster.place(member)} has not answered for {seconds:.0f} s, "
-                f"where {usual:.2g} s are usual; it is waited for",
+                f"the replica on {self.roster.place(member)} has not answered for {seconds:.0f} "
+                f"s (usually it takes {usual:.2g} s); the run waits for it",
                 LostWorkerWarning,
             )
 
@@ -289,16 +289,16 @@ class Crew(Evaluator):
 
     def _take_diverged(self, member: Member, current: Round, batch: Batch, numbers: bool) -> None:
         text = (
-            f"the replica on {self.roster.place(member)} holds other "
-            f"{'numbers' if numbers else 'vectors'} than the head in generation "
-            f"{current.generation}: memory or arithmetic is at fault there"
+            f"the {'numbers' if numbers else 'vectors'} of the replica on "
+            f"{self.roster.place(member)} differ from those of the head in generation "
+            f"{current.generation}: its memory or arithmetic is faulty"
         )
         if self._terms.diverged == "raise":
             raise ReplicaMismatch(
-                f"{text}. Values since the last digests that agreed, at most {self._terms.check} "
-                "generations ago, may belong to other points; diverged='rebuild' would go on"
+                f"{text}. Values since the last matching digests, at most {self._terms.check} "
+                "generations ago, may belong to other points; diverged='rebuild' would continue"
             )
-        warn_user(f"{text}; it takes over the head's state again", ReplicaWarning)
+        warn_user(f"{text}; it is rebuilt from the head's state", ReplicaWarning)
         self.retried += len(batch)
         current.waiting.appendleft(batch)
         self.roster.rebuild(member)

@@ -30,7 +30,7 @@ class Dask:
     client : distributed.Client
         The cluster; it stays open.
     count : int, optional
-        Actors; by default one for each worker.
+        Number of actors; by default one per worker.
     **terms
         See `mmes.replicas.engine.TERMS`.
     """
@@ -55,14 +55,14 @@ class Dask:
         timeout: float | None = None,
         chunk_size: int | None = None,
     ) -> Crew:
-        """Return the crew that evaluates a task."""
+        """Return the evaluator of a task."""
         terms = replace(self.terms, chunk_size=chunk_size)
         engine = DaskEngine(self.client, self.terms.count)
         return Crew(engine, terms, task, retries, lost, timeout)
 
 
 class _Actor:
-    """A replica: the actor, the worker it is on, and one call at a time."""
+    """A replica: the actor, its worker, and one call at a time."""
 
     def __init__(self, address: str, future: Any):
         self.address, self.future = address, future
@@ -88,7 +88,7 @@ class DaskEngine:
     client : distributed.Client
         The cluster.
     count : int or None
-        Actors asked for, for messages.
+        Number of requested actors, for messages.
     """
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
@@ -156,7 +156,7 @@ class DaskEngine:
         return future.answer
 
     def kill(self, handle: _Actor) -> None:
-        """See `Engine.kill`: an evaluation is ended with its worker, since threads cannot end."""
+        """See `Engine.kill`: the worker is restarted, because a thread cannot be killed."""
         self._actors.remove(handle)
         handle.future.release()
         if handle.evaluating and handle.address in self._client.nthreads():
@@ -173,7 +173,7 @@ class DaskEngine:
     def shortage(self) -> str:
         """See `Engine.shortage`."""
         return (
-            f"{self._count or 'One per worker'} Dask actors are asked for; the cluster has "
+            f"{self._count or 'One per worker'} Dask actors were requested; the cluster has "
             f"{self.capacity()} workers"
         )
 

@@ -35,7 +35,7 @@ MAY_DIFFER = ("machine type", "Python", "numpy", "kernel")
 
 
 def scalar_digest(es: AskTell, values: bytes) -> bytes:
-    """Return 8 bytes of the numbers of a state and of the values that led to it.
+    """Return a digest (8 bytes) of the scalars of a state and of the values that led to it.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ def scalar_digest(es: AskTell, values: bytes) -> bytes:
 
 
 def vector_digest(es: AskTell) -> bytes:
-    """Return 4 bytes of the vectors of a state: mean, path, best point and the newest direction.
+    """Return a digest (4 bytes) of the vectors: mean, path, best point and newest direction.
 
-    The whole archive would take a second for each gigabyte. A row of it that differs shows as soon
-    as it is mixed into a parent.
+    The whole archive would take a second per gigabyte. A row that differs is detected as soon as it
+    is mixed into a parent.
     """
     total = 0
     arrays = es.state(copy=False)["arrays"]
@@ -66,7 +66,7 @@ def vector_digest(es: AskTell) -> bytes:
 
 
 def _newest(archive: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the row of an archive that was written last; the last one where none is listed."""
+    """Return the row of an archive that was written last; the last row if none is listed."""
     for name, order in arrays.items():
         if name.endswith("order") and order.size and order.size == len(archive):
             return archive[int(order[-1])]
@@ -78,7 +78,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def machine() -> dict[str, Any]:
-    """Return what is to be known of the machine that this process runs on."""
+    """Return a description of the machine that this process runs on."""
     return {
         "host": socket.gethostname(),
         "process": os.getpid(),
@@ -92,7 +92,7 @@ def machine() -> dict[str, Any]:
 
 
 def probe_of(es: AskTell) -> dict[str, Any]:
-    """Return what `probe` needs to know of a run."""
+    """Return what `probe` needs to know about a run."""
     manifold = es.manifold
     whole = manifold is not None and manifold.ambient_dim <= _PROBED_MANIFOLD
     return {
@@ -110,9 +110,9 @@ def kernel_family(es: AskTell) -> str:
 
 
 def probe(kind: type[AskTell], of: dict[str, Any]) -> dict[str, str]:
-    """Return the digest of a short search with a run's own strategy and options.
+    """Return the digest of a short search with the strategy and options of a run.
 
-    Its values come from a fixed generator, so that the rounding of an objective plays no part.
+    Its values come from a fixed generator, so that the rounding of the objective does not matter.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MMESWarning)

@@ -1,4 +1,4 @@
-"""What an engine must do to carry messages to replicas, and the terms that all of them share."""
+"""The interface of an engine, which sends messages to replicas, and the common settings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TERMS = (
 
 @dataclass(frozen=True)
 class Terms:
-    """How a crew of replicas works; see `TERMS` for the meaning of each."""
+    """The settings of replicas; see `TERMS` for the meaning of each."""
 
     count: int | None
     least: int
@@ -95,22 +95,22 @@ class Terms:
 
 
 class Engine(Protocol):
-    """Starts replicas somewhere, carries messages to them, and tells when one is gone.
+    """Starts replicas, sends messages to them, and reports when one is lost.
 
-    Messages and answers are plain tuples. Calls of one replica are answered in their order.
+    Messages and answers are plain tuples. A replica answers calls in order.
     """
 
     lost: tuple[type[BaseException], ...]
     """The exceptions of `call` and `result` that mean a dead replica."""
 
     def capacity(self) -> int:
-        """Return how many replicas there should be if nobody says: one per machine."""
+        """Return the default number of replicas: one per machine."""
         ...
 
     def start(self, setup: tuple[Any, ...]) -> Any:
         """Start a replica with the arguments of `Replica` and return its handle, without waiting.
 
-        None means that there is no room for another one now.
+        None means that there are no resources for another one now.
         """
         ...
 
@@ -119,7 +119,7 @@ class Engine(Protocol):
         ...
 
     def wait(self, futures: Collection[Any], timeout: float | None) -> Collection[Any]:
-        """Return those futures that are done, after waiting for one at most `timeout` seconds."""
+        """Return the futures that are done, after waiting at most `timeout` seconds for one."""
         ...
 
     def result(self, future: Any) -> Any:
@@ -127,17 +127,17 @@ class Engine(Protocol):
         ...
 
     def kill(self, handle: Any) -> None:
-        """End a replica, whatever it is doing."""
+        """Kill a replica."""
         ...
 
     def describe(self, handle: Any) -> str:
-        """Return where a replica is, for messages, as far as that is known."""
+        """Return the location of a replica, if known, for messages."""
         ...
 
     def shortage(self) -> str:
-        """Return what is asked for and what is there, for the message that replicas are missing."""
+        """Return what was requested and what is available, for the error message."""
         ...
 
     def close(self) -> None:
-        """Give back what the engine holds; replicas are killed before."""
+        """Release the resources of the engine; replicas are killed before."""
         ...

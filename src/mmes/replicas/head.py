@@ -1,4 +1,4 @@
-"""The state of the head: its optimizer, the values that it was told, its snapshots."""
+"""The state of the head: its optimizer, the values told, its snapshots."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from mmes.evaluate.workers.pickling import pickled_classes
 from mmes.replicas import digests
 from mmes.strategies import STRATEGIES, AskTell
 
-# Whoever lacks the values of more generations than this takes over the head's state instead.
+# A replica that lacks the values of more generations copies the head's state instead.
 _KEPT_GENERATIONS = 64
-# A copy of the state lets the run go on while a newcomer takes it over.
+# With a copy of the state, the run continues while a new replica reads it.
 _COPY_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state to be taken over, and the values that led to it.
+    """A state for a replica to copy, and the values that led to it.
 
     Attributes
     ----------
     run, generation : int
-        Which run it belongs to, and where in it.
+        The run it belongs to, and the generation.
     entries, arrays : dict
         The state.
     last : bytes
         The values that the optimizer was told last.
     copied : bool
-        Whether the arrays are copies, so that the run may go on.
+        Whether the arrays are copies, so that the run may continue.
     """
 
     run: int
@@ -51,7 +51,7 @@ class HeadState:
     es : AskTell
         The head's optimizer.
     run : int
-        A number of its own for each optimizer.
+        A unique number for each optimizer.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class HeadState:
     probe : dict
         What `digests.probe` needs.
     fingerprint : dict
-        What the head's machine is, and its digest of the probe.
+        Description of the head's machine, and its digest of the probe.
     kind : bytes
         The strategy and the manifold, as pickled classes.
     """
@@ -69,9 +69,9 @@ class HeadState:
         if not es.replicable():
             able = ", ".join(n for n, kind in STRATEGIES.items() if kind.replicable())
             raise ValueError(
-                f"the strategy {es.name!r} does not give the same bits on every machine, so that "
-                f"replicas cannot follow it; name one that does, strategy='mmes' or another of "
-                f"{able}; or send the candidates, workers=executor"
+                f"the strategy {es.name!r} cannot be used with replicas, because it does not "
+                "give the same bits on every machine; use strategy='mmes' or another of "
+                f"{able}, or send the candidates with workers=executor"
             )
         self.es, self.run = es, run
         self.kind = pickled_classes(type(es), type(es.manifold))
@@ -83,16 +83,16 @@ class HeadState:
 
     @property
     def generation(self) -> int:
-        """Where the head stands."""
+        """The generation of the head."""
         return self.es.generation
 
     @property
     def outgrown(self) -> bool:
-        """Whether the optimizer has grown since, which values do not tell."""
+        """Whether the population has grown since, which the values do not show."""
         return self.es.population_size != self._rows
 
     def told(self, values: NDArray[np.float64], needed: int) -> None:
-        """Keep the values of a generation; forget old ones, but none from `needed` on."""
+        """Keep the values of a generation; delete old ones before `needed`."""
         self._snapshot = None
         self._values[self.generation - 1] = np.asarray(values, dtype=np.float64).tobytes()
         oldest = min(self.generation - _KEPT_GENERATIONS, needed)
@@ -100,7 +100,7 @@ class HeadState:
             del self._values[first]
 
     def since(self, generation: int) -> tuple[bytes, ...] | None:
-        """Return the values from a generation on; None if some are forgotten."""
+        """Return the values from a generation on; None if some were deleted."""
         try:
             return tuple(self._values[number] for number in range(generation, self.generation))
         except KeyError:
@@ -115,7 +115,7 @@ class HeadState:
         return digests.vector_digest(self.es)
 
     def snapshot(self, copy: bool) -> Snapshot:
-        """Return the state now; copied, if that is wanted and there is room for it."""
+        """Return the current state; copied, if requested and if it fits into memory."""
         if self._snapshot is not None and self._snapshot.generation == self.generation:
             return self._snapshot
         entries = self.es.state(copy=False)

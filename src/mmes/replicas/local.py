@@ -1,7 +1,7 @@
 """Replicas in processes of this machine, over pipes: no engine is needed.
 
-It is what tests and trials use. To evaluate on the cores of one machine, `workers=8` is better: it
-holds the state once.
+Meant for tests and trials. To use the cores of one machine, `workers=8` is better, because it
+stores the state only once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Local:
     Parameters
     ----------
     count : int, optional
-        Replicas besides this process; one per core by default.
+        Number of replicas besides this process; by default one per core.
     **terms
         See `mmes.replicas.engine.TERMS`.
     """
@@ -51,7 +51,7 @@ class Local:
         timeout: float | None = None,
         chunk_size: int | None = None,
     ) -> Crew:
-        """Return the crew that evaluates a task."""
+        """Return the evaluator of a task."""
         terms = replace(self.terms, chunk_size=chunk_size)
         count = self.terms.count or usable_cores()
         threads = max(usable_cores() // (count + 1), 1)
@@ -151,7 +151,7 @@ class LocalEngine:
 
     def shortage(self) -> str:
         """See `Engine.shortage`."""
-        return f"{self._count} processes are asked for, on {usable_cores()} cores"
+        return f"{self._count} processes were requested, on {usable_cores()} cores"
 
     def close(self) -> None:
         """See `Engine.close`: nothing else is held."""

@@ -1,8 +1,8 @@
-"""Replicas as the ranks of an MPI job: each tells all others its values.
+"""Replicas as the ranks of an MPI job: each rank sends its values to all others.
 
 Every rank runs the same script. Rank 0 runs the loop, calls the callback and writes the checkpoint;
-the others follow it inside their own call of `minimize`, and return the same result. A rank that
-dies ends the whole job, as MPI has it: start it again with a checkpoint and ``resume="auto"``.
+the others follow it inside their call of `minimize` and return the same result. If a rank dies, MPI
+ends the whole job: start it again with a checkpoint and ``resume="auto"``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MPI:
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, optional
-        Who takes part; by default all ranks.
+        The participating ranks; by default all.
     **terms
         `each`, `check` and `diverged`; see `mmes.replicas.engine.TERMS`.
     """
@@ -52,7 +52,7 @@ class MPI:
     def __init__(self, comm: Any = None, **terms: Any):
         for name in terms:
             if name not in _TAKEN:
-                raise TypeError(f"MPI has no option {name!r}; it knows {', '.join(_TAKEN)}")
+                raise TypeError(f"MPI has no option {name!r}; known names are {', '.join(_TAKEN)}")
         self.terms = Terms.checked("MPI", **terms)
         if comm is None:
             try:
@@ -67,7 +67,9 @@ class MPI:
     ) -> Head:
         """Return the evaluator of rank 0."""
         if self.comm.Get_rank() != 0:
-            raise RuntimeError("only rank 0 evaluates by itself; mmes.minimize lets others follow")
+            raise RuntimeError(
+                "only rank 0 starts evaluations; mmes.minimize makes the other ranks follow"
+            )
         if timeout is not None and self.terms.each is None:
             raise ValueError(
                 f"evaluation_timeout={timeout:g} needs MPI(each=...): a rank cannot be killed, "
@@ -75,7 +77,7 @@ class MPI:
             )
         if self.comm.Get_size() == 1:
             warn_user(
-                "MPI has one rank, so there are no replicas; start the script by mpiexec -n 4",
+                "MPI has one rank, so there are no replicas; start the script with mpiexec -n 4",
                 ReplicaWarning,
             )
         settings = {"evaluation_timeout": timeout, "retries": retries, "on_lost": lost}
@@ -121,7 +123,7 @@ class Head(Evaluator):
         self._rebuild = False
 
     def follow(self, es: AskTell) -> None:
-        """Hand the state to all ranks."""
+        """Send the state to all ranks."""
         self._runs += 1
         self._course = HeadState(es, self._runs)
         how = (self._task.vectorized, self._task.catch, self._settings)
@@ -138,7 +140,9 @@ class Head(Evaluator):
                 if ours[name] != theirs[name]
             ]
             if differing:
-                raise ReplicaMismatch(f"ranks would not walk the same path: {'; '.join(differing)}")
+                raise ReplicaMismatch(
+                    f"the ranks would not follow the same path: {'; '.join(differing)}"
+                )
         self._hand_over()
 
     def begin(self, generation: int, rows: int) -> None:
@@ -175,12 +179,12 @@ class Head(Evaluator):
         return self._taken(current, answers, batches, points)
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """Remember what the optimizer was told last."""
+        """Remember the values that the optimizer was told last."""
         if self._course is not None:
             self._course.told(values, self._course.generation)
 
     def close(self) -> None:
-        """See `Evaluator.close`: ranks that wait for this one's values are told that none come."""
+        """See `Evaluator.close`: ranks that wait for values are told that none will come."""
         if self._round is not None:
             self._round = None
             self._comm.allgather(("stopped",))
@@ -218,19 +222,19 @@ class Head(Evaluator):
         return first_part(current.values, current.done)
 
     def _diverged(self, rank: int, generation: int) -> None:
-        text = f"rank {rank} holds another state than rank 0 in generation {generation}"
+        text = f"the state of rank {rank} differs from that of rank 0 in generation {generation}"
         if self._terms.diverged == "raise":
             raise ReplicaMismatch(
-                f"{text}: memory or arithmetic is at fault there. Values since the last digests "
-                f"that agreed, at most {self._terms.check} generations ago, may belong to other "
-                "points; diverged='rebuild' would go on"
+                f"{text}: its memory or arithmetic is faulty. Values since the last matching "
+                f"digests, at most {self._terms.check} generations ago, may belong to other "
+                "points; diverged='rebuild' would continue"
             )
-        warn_user(f"{text}; all take over the state of rank 0 again", ReplicaWarning)
+        warn_user(f"{text}; all ranks are rebuilt from the state of rank 0", ReplicaWarning)
         self._rebuild = True
 
 
 def _follow(comm: Any, terms: Terms, fun: Any) -> Result:
-    """Do as rank 0 says until it has a result."""
+    """Follow rank 0 until it has a result."""
     signals = (signal.SIGINT, signal.SIGTERM)
     main = threading.current_thread() is threading.main_thread()
     # A signal reaches all ranks; rank 0 decides.

@@ -17,22 +17,22 @@ _REFUSED = ("max_restarts", "max_task_retries", "max_concurrency")
 
 
 class Ray:
-    """Replicas as actors of the Ray cluster that runs, or of one started for the run.
+    """Replicas as actors of a running Ray cluster, or of one started for the run.
 
     >>> mmes.minimize(f, x0, 0.5, workers=mmes.replicas.Ray(16))              # doctest: +SKIP
 
     Parameters
     ----------
     count : int, optional
-        Actors; by default one for each node that has CPUs free.
+        Number of actors; by default one for each node with free CPUs.
     cpus, gpus : float
-        What each actor takes.
+        CPUs and GPUs per actor.
     resources : mapping, optional
-        Further resources of Ray's that each actor takes.
+        Further Ray resources per actor.
     actor_options : mapping, optional
-        Further options of Ray's for the actors, such as ``scheduling_strategy``.
+        Further Ray options of the actors, such as ``scheduling_strategy``.
     address : str, optional
-        As for ``ray.init``. A Ray that runs already is used, and never shut down.
+        As for ``ray.init``. A running Ray is used, and never shut down.
     **terms
         See `mmes.replicas.engine.TERMS`.
     """
@@ -74,7 +74,7 @@ class Ray:
         timeout: float | None = None,
         chunk_size: int | None = None,
     ) -> Crew:
-        """Return the crew that evaluates a task."""
+        """Return the evaluator of a task."""
         terms = replace(self.terms, chunk_size=chunk_size)
         engine = RayEngine(self.terms.count, self.options, self.address)
         return Crew(engine, terms, task, retries, lost, timeout)
@@ -86,7 +86,7 @@ class RayEngine:
     Parameters
     ----------
     count : int or None
-        Actors asked for, for messages.
+        Number of requested actors, for messages.
     options : dict
         Ray's options of an actor.
     address : str or None
@@ -151,12 +151,12 @@ class RayEngine:
         there = {name: self._ray.cluster_resources().get(name, 0) for name in asked}
         free = {name: self._ray.available_resources().get(name, 0) for name in asked}
         return (
-            f"{self._count or 'One per node'} Ray actors with {asked} each are asked for; the "
+            f"{self._count or 'One per node'} Ray actors with {asked} each were requested; the "
             f"cluster has {there}, of which {free} are free"
         )
 
     def close(self) -> None:
-        """See `Engine.close`: a Ray that was started here ends."""
+        """See `Engine.close`: a Ray that was started here is shut down."""
         self._setup = None
         if self._started:
             self._ray.shutdown()
@@ -169,8 +169,9 @@ class RayEngine:
             self._ray.init(address=self._address, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConnectionError(
-                f"Ray cannot be reached at address {self._address!r} ({error}). With None, Ray "
-                "also takes RAY_ADDRESS, or what the last cluster left in its temporary folder"
+                f"Ray cannot be reached at address {self._address!r} ({error}). With "
+                "address=None, Ray also uses RAY_ADDRESS, or the address of the last cluster in "
+                "its temporary folder"
             ) from error
         self._started = True
 

@@ -1,7 +1,7 @@
-"""The far side: an optimizer that is told the same values as the head, and evaluates its share.
+"""A replica: an optimizer that is told the same values as the head and evaluates its share.
 
-A replica knows nothing of the engine that carries its messages. Each message is a tuple, the first
-entry its kind; each answer is one too:
+A replica does not depend on the engine that sends its messages. Messages and answers are tuples;
+the first entry of a message is its kind:
 
 =========================================================  ======================================
 message                                                    answer
@@ -19,8 +19,8 @@ points, generation, points                                 the same, without dig
 close                                                      ("here",) once nothing is held
 =========================================================  ======================================
 
-Whoever lacks values before `first` answers ("behind", its generation). Whatever else goes wrong
-is answered by ("failed", kind of error, text, traceback).
+A replica that lacks values before `first` answers ("behind", its generation). Any other error is
+answered by ("failed", kind of error, text, traceback).
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ Rows = tuple[tuple[int, int], ...]
 
 
 class Replica:
-    """A participant: adopts a state, catches up by values, evaluates rows, tells digests.
+    """A participant: adopts a state, catches up by values, evaluates rows, returns digests.
 
     Parameters
     ----------
     task : bytes or Task
-        The objective and how to call it; pickled, where it has to travel.
+        The objective and how to call it; pickled, if it is sent.
     each : int or None
         Worker processes for the evaluations; None evaluates here.
     settings : dict
@@ -145,14 +145,16 @@ class Replica:
     def _on_block(self, run: int, name: str, first: int, block: NDArray[Any]) -> tuple[Any, ...]:
         coming, _, arrays = self._coming or (None, None, {})
         if coming != run:
-            raise RuntimeError(f"a block of run {run} came, but the state of {coming} is awaited")
+            raise RuntimeError(
+                f"received a block of run {run} while waiting for the state of run {coming}"
+            )
         arrays[name].reshape(-1)[first : first + block.size] = block
         return ("here",)
 
     def _on_adopt(self, run: int, last: bytes) -> tuple[Any, ...]:
         coming, entries, arrays = self._coming or (None, {}, {})
         if coming != run or self._kind is None:
-            raise RuntimeError(f"run {run} is to be adopted, but its state has not come")
+            raise RuntimeError(f"run {run} cannot be adopted: its state has not arrived")
         # Never by the constructor: it would reduce the archive to the memory of this machine.
         self.es = self._kind.from_state(
             entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads
@@ -179,10 +181,10 @@ class Replica:
         return "done", *done[:3], numbers, vectors, done[3]
 
     def _points(self, es: AskTell, rows: Rows) -> list[NDArray[np.float64]]:
-        """Return the candidates to be evaluated here, in parts that need no copying.
+        """Return the candidates to evaluate here, in parts that need no copying.
 
-        Where evaluations take longer than sampling, all candidates are sampled meanwhile, for the
-        update. Where they do not, a long candidate is made where it is evaluated, and again in the
+        If evaluations take longer than sampling, all candidates are sampled meanwhile, for the
+        update. Otherwise a long candidate is generated only where it is evaluated, and again in the
         update if it becomes a parent.
         """
         own = [row for one, end in rows for row in range(one, end)]
@@ -207,7 +209,7 @@ class Replica:
         return [points[one:end] for one, end in rows]
 
     def _sample(self, es: AskTell, rows: list[int] | None = None) -> NDArray[np.float64]:
-        """Return candidates, and note how long all of them take."""
+        """Return candidates, and measure how long all of them take."""
         began = time.perf_counter()
         points = es.ask(rows=rows)
         share = len(points) / es.rows

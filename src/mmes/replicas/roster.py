@@ -1,4 +1,4 @@
-"""Who takes part: replicas are started, brought to the head's state, lost and replaced."""
+"""The members: replicas are started, brought to the head's state, lost and replaced."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class Member:
     handle : object
         The engine's name for it.
     conversation : generator or None
-        What is still to be said before it can work: yields messages, takes answers.
+        What must be exchanged before it can work: yields messages, receives answers.
     greeted : bool
         Whether it has answered at all.
     place, host, available : str, str, int
-        The process and the machine it said it is on, and the bytes that were free there.
+        Its process, its machine, and the bytes that were free there.
     run, generation : int
-        The run it follows, and where it stands once it has read what was sent.
+        The run it follows, and its generation after it has read all messages.
     pinned : bool
-        Whether it is reading the head's own state, which must not change meanwhile.
+        Whether it is reading the head's state, which must not change meanwhile.
     batch, since, overdue : tuple of int or None, float, bool
-        The rows it is evaluating, since when, and whether it was said that this takes long.
+        The rows it is evaluating, since when, and whether a warning said that this takes long.
     joined : bool
         Whether it has ever been ready.
     asked, asked_at : str, float
-        What was said last in the conversation, and when.
+        The last message of the conversation, and its time.
     """
 
     handle: Any
@@ -84,7 +84,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Rows of a round that a replica has, and its answer: None if it was lost."""
+    """Rows of a round that a replica evaluates, and its answer: None if it was lost."""
 
     member: Member
     round: Round
@@ -109,11 +109,11 @@ class Roster:
     engine : Engine
         Where they are.
     terms : Terms
-        How many, and how they work.
+        Their number and settings.
     setup : tuple
         The arguments of `Replica`.
     retries : int
-        How many in a row may end before they have done anything, at least.
+        Minimum number of replicas in a row that may end before they were ready.
     """
 
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):
@@ -139,7 +139,7 @@ class Roster:
 
     @property
     def ready(self) -> list[Member]:
-        """Those who can work."""
+        """The replicas that can work."""
         return [member for member in self.members if member.conversation is None]
 
     def place(self, member: Member) -> str:
@@ -180,7 +180,7 @@ class Roster:
         return int(least * USABLE_SHARE), place
 
     def close(self) -> None:
-        """End all replicas, whatever they are doing."""
+        """Kill all replicas."""
         members, self.members = self.members, []
         self._asked.clear()
         self._finished.clear()
@@ -195,7 +195,7 @@ class Roster:
     # Coming and going
 
     def hire(self) -> None:
-        """Start replicas until there are as many as wanted, if there is room for them."""
+        """Start replicas until there are as many as requested, if there are resources."""
         count = self._count or 0
         while len(self.members) < count:
             now = time.monotonic()
@@ -212,12 +212,12 @@ class Roster:
             self._converse(member, self._joining(member))
 
     def lose(self, member: Member, why: str) -> None:
-        """Part from a replica; what it was evaluating comes back from `turn` without an answer.
+        """Remove a replica; `turn` returns what it was evaluating without an answer.
 
         Raises
         ------
         EvaluationError
-            If nobody is ready, and many in a row have ended before they were.
+            If no replica is ready, and many in a row ended before they were ready.
         """
         if member not in self.members:
             return
@@ -247,10 +247,10 @@ class Roster:
         self._finished += [Work(member, *asked.work) for asked in held if asked.work is not None]
 
     def _refuse(self, member: Member, error: Exception) -> None:
-        """Raise before the run; during it, go on without the newcomer."""
+        """Raise before the run; during it, continue without the new replica."""
         if not self.underway:
             raise error
-        warn_user(f"a replica is not taken: {error}", ReplicaWarning)
+        warn_user(f"a replica was rejected: {error}", ReplicaWarning)
         self._dismiss(member)
         self._count = (self._count or 1) - 1
 
@@ -277,14 +277,14 @@ class Roster:
         return f"{len(self.ready)} replicas are ready and at least {least} are needed"
 
     def _part_from_silent(self) -> None:
-        """Give up replicas that began to talk and fell silent before they were ready."""
+        """Remove replicas that stopped answering before they were ready."""
         now, patience = time.monotonic(), self._terms.patience
         for member in self.members.copy():
             if member.greeted and member.conversation and now - member.asked_at > patience:
                 self.lose(member, f"no answer to {member.asked!r} for {patience:g} s")
 
     def _bid_farewell(self, members: list[Member]) -> None:
-        """Let idle replicas end their own worker processes."""
+        """Let idle replicas end their worker processes."""
         futures = []
         for member in members:
             if member.conversation is None and member.batch is None:
@@ -305,18 +305,18 @@ class Roster:
         self._call(member, message, _Asked(member, (current, batch)))
 
     def send_notice(self, member: Member, message: Message) -> None:
-        """Tell a replica something whose answer does not matter, unless it fails."""
+        """Send a message whose answer does not matter, unless it is an error."""
         self._call(member, message, _Asked(member, notice=True))
 
     def at_work(self, current: Round) -> list[Batch]:
-        """Return the batches of a round that are being evaluated, or whose answers have come."""
+        """Return the batches of a round that are being evaluated or were answered."""
         works = [asked.work for asked in self._asked.values() if asked.work is not None]
         works += [(work.round, work.batch) for work in self._finished]
         return [batch for one, batch in works if one is current]
 
     def turn(self, seconds: float) -> list[Work]:
-        """Wait for answers at most so long, see to what has happened, return the finished work."""
-        # While the head evaluated by itself, nobody could be heard: that was no silence.
+        """Wait for answers up to a time limit, process them, and return the finished work."""
+        # The head does not read answers while it evaluates: the replicas were not silent.
         away = time.monotonic() - self._last_turn
         for member in self.members:
             member.asked_at += away
@@ -360,13 +360,13 @@ class Roster:
         elif not asked.notice:
             self._go_on(member, answer)
         if answer[0] == "behind":
-            # It should not be: whatever happened there, it gets the state anew.
+            # This should not happen; send the state again.
             member.generation = -1
 
     # What is said before the work
 
     def rebuild(self, member: Member) -> None:
-        """Let a replica take over the head's state."""
+        """Let a replica copy the head's state."""
         self._converse(member, self._adopting(member))
 
     def _converse(self, member: Member, conversation: Conversation) -> None:
@@ -374,7 +374,7 @@ class Roster:
         self._call(member, next(conversation), _Asked(member))
 
     def _go_on(self, member: Member, answer: Message) -> None:
-        """Take the answer into the conversation, and say what comes next."""
+        """Pass the answer to the conversation, and send its next message."""
         member.greeted = True
         assert member.conversation is not None
         try:
@@ -404,14 +404,14 @@ class Roster:
         yield from self._joining_run(member)
 
     def _joining_run(self, member: Member) -> Conversation:
-        """Bring a replica to the run that the head is on, which may change meanwhile."""
+        """Bring a replica to the run of the head, which may change meanwhile."""
         while (head := self.head) is not None and member.run != head.run:
             _, found = yield ("probe", head.kind, head.probe)
             self._compare(member, head.fingerprint, found)
             yield from self._adopting(member)
 
     def _adopting(self, member: Member) -> Conversation:
-        """Hand over the head's state, in blocks, each after the one before has arrived."""
+        """Send the head's state in blocks, each after the previous one has arrived."""
         assert self.head is not None
         state = self.head.snapshot(copy=self.underway)
         member.run, member.generation, member.pinned = state.run, state.generation, not state.copied
@@ -426,7 +426,7 @@ class Roster:
         member.pinned = False
 
     def _compare(self, member: Member, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-        """Raise if what must agree does not; tell what else differs, once."""
+        """Raise if required entries differ; warn once about other differences."""
         place, here = self.place(member), digests.machine()["host"]
         differing = {
             name: f"{name} is {ours[name]} on {here} and {theirs[name]} on {place}"
@@ -435,7 +435,7 @@ class Roster:
         }
         text = "; ".join(differing.values())
         if any(name in digests.MUST_AGREE for name in differing):
-            raise ReplicaMismatch(f"a replica would not walk the same path: {text}")
+            raise ReplicaMismatch(f"a replica would not follow the same path: {text}")
         if differing and text not in self._told:
             self._told.add(text)
             warn_user(f"{text}; a test search must give the same bits", ReplicaWarning)

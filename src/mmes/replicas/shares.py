@@ -1,4 +1,4 @@
-"""How the rows of a generation are shared out, and what has become of each."""
+"""The distribution of the rows of a generation, and the state of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cutting:
     seconds : float
         Time of one evaluation; infinite if it is not known.
     chunk_size : int or None
-        Rows of a batch, if somebody has said so.
+        Rows of a batch, if the user set it.
     """
 
     parts: int
@@ -43,8 +43,8 @@ class Cutting:
     def batches(self, rows: int) -> list[Batch]:
         """Return the rows in batches: equal shares, or half of them so and the rest in parts.
 
-        The first batches, one for each participant, are dealt out at once, the others on demand. A
-        candidate and its mirror image, half a generation later, stay together where they can: they
+        The first batches, one for each participant, are sent immediately, the others on demand. A
+        candidate and its mirror image, half a generation later, stay together if possible: they
         share their random numbers.
         """
         if self.chunk_size is not None:
@@ -77,7 +77,7 @@ def _joined(groups: list[list[Batch]]) -> list[Batch]:
 
 
 def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
-    """Return rows as (first, end) pairs, which take less room in a message."""
+    """Return rows as (first, end) pairs, which are shorter in a message."""
     found: list[tuple[int, int]] = []
     for row in batch:
         if found and found[-1][1] == row:
@@ -119,9 +119,9 @@ class Round:
                 self.values[row], self.done[row] = value, True
 
     def lose(self, batch: Batch, retries: int, lost: str) -> int:
-        """Queue the rows of a lost batch again, one by one; return how many that are.
+        """Queue the rows of a lost batch again, one by one; return their number.
 
-        Only a row that was alone is charged with the loss.
+        Only a row that was alone counts as lost.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""One run, from what was asked to its result."""
+"""One run, from its arguments to its result."""

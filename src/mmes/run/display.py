@@ -14,12 +14,12 @@ _PLAIN_SECONDS = 5.0
 
 
 class Display:
-    """Shows how a run goes on stderr; to be used as a callback.
+    """Shows the progress of a run on stderr; used as a callback.
 
     Parameters
     ----------
     last_line : bool
-        Whether a last line tells why the run ended.
+        Whether a last line says why the run ended.
     """
 
     def __init__(self, last_line: bool = True):
@@ -29,7 +29,7 @@ class Display:
         self._live: Any = None
 
     def __call__(self, progress: Progress) -> None:
-        """Show a generation, unless the last one was shown a moment ago."""
+        """Show a generation, unless one was shown very recently."""
         if self._began_with is None:
             self._begin(progress)
         if progress.final:
@@ -110,7 +110,7 @@ def watchers(callback: Any, progress: Any) -> Any:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: 0.4 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    """Return a time in readable form: 0.4 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
     if not math.isfinite(seconds):
         return "?"
     if seconds < 100:

@@ -1,4 +1,4 @@
-"""The evaluator of a run, guarded: signals are raised only where it can stand them."""
+"""The evaluator of a run, guarded: signals are raised only at safe points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evaluation:
     vectorized : bool
         Whether one call of the objective takes several points.
     constraints : Handling or None
-        The constraints, if there are any; a point then has a row of values.
+        The constraints, if there are any; each point then has a row of values.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Evaluation:
         self.evaluator, self._vectorized = evaluator, vectorized
         self._constraints = constraints
         self._check = interrupts.check
-        # An evaluator that has locks or processes of its own must not be interrupted just anywhere.
+        # An evaluator with locks or processes must be interrupted only at safe points.
         self.guard = interrupts.guarded() if evaluator.polls else interrupts.interruptible()
 
     def begin(self, generation: int, rows: int) -> None:
@@ -72,8 +72,8 @@ class Evaluation:
     ) -> tuple[Any, Vector]:
         """Return the points as they are evaluated, and `count` values of each, a column per point.
 
-        An objective that takes a whole batch may draw its noise once per call, a minibatch say: it
-        is called `count` times then.
+        A vectorized objective may draw its noise once per call (for example a minibatch), so it is
+        called `count` times.
         """
         kernel, calls = es.kernel, count if self._vectorized else 1
         total = len(points) * count // calls

@@ -25,7 +25,7 @@ class History:
     Parameters
     ----------
     limit : int
-        Lines kept at most.
+        Maximum number of lines.
     further : tuple of str
         Columns besides `COLUMNS`.
     """
@@ -38,7 +38,7 @@ class History:
         self._last: tuple[float, ...] | None = None
 
     def record(self, *line: float) -> None:
-        """Take note of one generation: a number for each column."""
+        """Add one generation: a number for each column."""
         line = tuple(map(float, line))
         if self._seen % self._stride == 0:
             self._lines.append(line)
@@ -58,7 +58,7 @@ class History:
 
     @property
     def last_best(self) -> float:
-        """The best value of the last line; NaN where there is none."""
+        """The best value of the last line; NaN if there is none."""
         return math.nan if self._last is None else self._last[1]
 
     def table(self) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class History:
         return np.array(lines, dtype=np.float64).reshape(-1, len(self._names))
 
     def columns(self, last: tuple[float, ...] | None = None) -> dict[str, NDArray[Any]]:
-        """Return evaluations, best value so far, sigma and number of the start, an array each.
+        """Return arrays of evaluations, best value so far, sigma and number of the start.
 
         `last` is a line to add, of a generation that was not completed.
         """
@@ -78,7 +78,7 @@ class History:
         return found | {name: found[name].astype(np.int64) for name in WHOLE}
 
     def scalars(self) -> dict[str, Any]:
-        """Return what a checkpoint writes as text."""
+        """Return the entries that a checkpoint stores as text."""
         return {"limit": self._limit, "stride": self._stride, "seen": self._seen}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""When a run must end: target, budget, time and generations, and what is kept for its end."""
+"""The limits of a run: target, budget, time and generations, with a reserve for its end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KEPT_SHARE = 0.2
 
 
 class Limits:
-    """The limits of a run, looked at while it goes on.
+    """The limits of a run.
 
     Parameters
     ----------
     given : dict
         The run's options, checked; see `mmes.run.options`.
     state : RunState
-        How far the run has come; changes as it goes on.
+        The state of the run; it changes during the run.
     """
 
     def __init__(self, given: dict[str, Any], state: RunState):
@@ -32,7 +32,7 @@ class Limits:
     # Time
 
     def begin(self) -> None:
-        """Let the clock run; the time limit counts anew."""
+        """Start the clock; the time limit starts again."""
         self._began, self._evaluations_before = time.monotonic(), self._state.evaluations
 
     def end(self) -> None:
@@ -41,11 +41,11 @@ class Limits:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the clock runs; 0 where it does not."""
+        """Seconds since the clock was started; 0 if it is stopped."""
         return 0.0 if math.isnan(self._began) else time.monotonic() - self._began
 
     def time_is_left(self) -> bool:
-        """Return whether the search may go on, with time kept for the evaluations at the end."""
+        """Return whether the search may continue, with a reserve for the evaluations at the end."""
         limit = self._given["time_limit"]
         if limit is None:
             return True
@@ -56,7 +56,7 @@ class Limits:
 
     @property
     def _seconds_each(self) -> float:
-        """The time that an evaluation of this process has taken, on the average."""
+        """The average time of an evaluation in this process."""
         done = self._state.evaluations - self._evaluations_before
         return self.elapsed / done if done > 0 else 0.0
 
@@ -71,7 +71,7 @@ class Limits:
         return budget - kept - self._state.evaluations
 
     def evaluations_again(self) -> int:
-        """Return how often the best point and the mean are evaluated now, at the end."""
+        """Return how often the best point and the mean are evaluated at the end."""
         count, seconds, limit = self._wanted_again, self._seconds_each, self._given["time_limit"]
         if self._given["reevaluations"] is not None or limit is None or seconds == 0.0:
             return count
@@ -94,7 +94,7 @@ class Limits:
         return target is not None and -math.inf < self._state.judged_value <= target
 
     def reached(self) -> StopReason | None:
-        """Return why the run should end, if it should; the target before all others."""
+        """Return why the run should end, or None; the target comes first."""
         if self.target_reached():
             return StopReason.TARGET_REACHED
         if self._state.best_value == -math.inf:
@@ -102,7 +102,7 @@ class Limits:
         return next(iter(self.spent()), None)
 
     def spent(self) -> list[StopReason]:
-        """Return which of budget, generations and time are spent."""
+        """Return which of budget, generations and time are used up."""
         most = self._given["max_generations"]
         spent = {
             StopReason.MAX_EVALUATIONS: self.evaluations_left() <= 0,

@@ -1,4 +1,4 @@
-"""The loop: ask, evaluate, tell, observe, save, stop, restart. There is no other."""
+"""The main loop: ask, evaluate, tell, observe, save, stop, restart."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
 
 
 class Run:
-    """One call of `minimize` as an object, for those who want to stop it from another thread.
+    """A run of `minimize` as an object, which can be stopped from another thread.
 
     Parameters are those of `minimize`, and:
 
     Parameters
     ----------
     state : dict, optional
-        A state of the same run, as `state` returned it, to go on from.
+        A state of the same run, as returned by `state`, to continue from.
     """
 
     def __init__(
@@ -142,9 +142,9 @@ class Run:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Words and numbers of the caller's own, kept in the checkpoint; a copy.
+        """Notes of the caller, stored in the checkpoint; a copy.
 
-        Setting them raises TypeError if JSON cannot hold them.
+        Setting them raises TypeError if JSON cannot represent them.
         """
         return checked_notes(self._state.notes)
 
@@ -163,15 +163,15 @@ class Run:
         return self._state.generations
 
     def request_stop(self) -> None:
-        """End the run at the end of the current generation; may be called from any thread."""
+        """Stop the run after the current generation; may be called from any thread."""
         self._stop_requested.set()
 
     def run(self) -> Result:
-        """Run to the end and return the result.
+        """Run until the end and return the result.
 
-        Whatever ends the run before its time (an error, Ctrl-C, SIGTERM), the state of the last
-        completed generation is written to the checkpoint first. A run that has ended goes on from
-        there when it is run again: its time limit counts anew.
+        If an error, Ctrl-C or SIGTERM ends the run early, the state of the last completed
+        generation is written to the checkpoint first. Call it again to continue a run that has
+        ended; its time limit starts again.
         """
         self._limits.begin()
         self._saver.begin(self.generations)
@@ -477,7 +477,7 @@ class Run:
                 note(error, second)
         if saved:
             error.add_note(
-                f"mmes: the state after generation {self.generations} is saved; go on with "
+                f"mmes: the state after generation {self.generations} is saved; resume it with "
                 f"mmes.resume({str(self._saver.path)!r}, fun)"
             )
         place = location_of(error)

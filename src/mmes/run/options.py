@@ -139,7 +139,7 @@ RUN_OPTIONS = LIMITS + VALIDATION + EVALUATION + CHECKPOINTS
 
 
 def check_together(limits: Mapping[str, Any], checkpoint: object) -> None:
-    """Raise ValueError where options that are right by themselves contradict each other."""
+    """Raise ValueError if options contradict each other."""
     ends = ("target", "max_evaluations", "max_generations", "time_limit")
     if limits["restarts"] == "unlimited" and all(limits[name] is None for name in ends):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is seen of a run while it goes on: progress for callbacks, and a history of bounded size."""
+"""The progress of a run, for callbacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Progress:
     reason : StopReason or None
         In the last call: why the run ended.
     evaluator : str
-        A remark of the evaluator, for displays: the share of time that replicas can be busy.
+        A remark of the evaluator, for displays: the fraction of time that replicas can be busy.
     """
 
     evaluations: int
@@ -114,7 +114,7 @@ class Observers:
         return bool(self._all)
 
     def ask_to_stop(self, progress: Progress) -> bool:
-        """Call every one of them; return whether any wants the run to end."""
+        """Call all of them; return whether any of them stops the run."""
         stop = False
         for observer in self._all:
             try:
@@ -125,7 +125,7 @@ class Observers:
         return stop
 
     def close(self) -> None:
-        """Close those that can be closed, all of them even if one raises."""
+        """Close all that have a method `close`, even if one raises."""
         with contextlib.ExitStack() as stack:
             for observer in reversed(self._all):
                 close = getattr(observer, "close", None)

@@ -27,22 +27,22 @@ RESTARTABLE = (
 
 
 def start_seed(seed: int, start: int) -> int:
-    """Return the seed of a start: the run's own first, an independent one at each restart."""
+    """Return the seed of a start: that of the run first, an independent one at each restart."""
     return seed if start == 0 else randomness.child_seed(seed, start)
 
 
 def uniform_start(lower: Vector, upper: Vector, seed: int, start: int = 0) -> Vector:
-    """Return the start point that is uniform in a box, by the seed and the number of the start."""
+    """Return a start point uniform in a box, from the seed and the number of the start."""
     u = randomness.uniforms(lower.size, seed, Stream.START_POINT, start)
     return np.clip(lower + u * (upper - lower), lower, upper)
 
 
 def start_point(space: Space, seed: int, start: int) -> Vector:
-    """Return where a start begins.
+    """Return the start point of a start.
 
-    The first begins at x0 where one was given. All others begin uniformly in the box where it is
-    finite; where it is not, normally distributed around x0 with standard deviation sigma0 times the
-    scale, brought into the box. On a manifold they begin at a random point.
+    The first start begins at x0 if it was given. All others begin uniformly in the box if it is
+    finite; otherwise normally distributed around x0 with standard deviation sigma0 times the scale,
+    moved into the box. On a manifold they begin at a random point.
     """
     x0, box, manifold = space.x0, space.box, space.manifold
     if start == 0 and x0 is not None:
@@ -59,12 +59,12 @@ def start_point(space: Space, seed: int, start: int) -> Vector:
 
 
 def random_point(manifold: Manifold, seed: int, start: int = 0) -> Vector:
-    """Return the random start point on a manifold, by the seed and the number of the start."""
+    """Return the random start point on a manifold, from the seed and the number of the start."""
     return manifold.random_point(_StartNormals(seed, start))
 
 
 class _StartNormals:
-    """The normal numbers at the address of a start point, as a manifold asks for them."""
+    """Normal numbers at the address of a start point, with the interface of a generator."""
 
     def __init__(self, seed: int, start: int):
         self._address = seed, Stream.START_POINT, start

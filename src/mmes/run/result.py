@@ -74,12 +74,12 @@ class Result:
     reevaluated : dict of ndarray or None
         With ``reevaluations=k``: k new values of `x` and of `mean`, under these names.
     constraint_violation : float or None
-        With constraints: the largest violation at `x`, 0 where all are fulfilled. `x` is the best
-        feasible point, or the one with the smallest violation where none was found.
+        With constraints: the largest violation at `x`, 0 if there is none. `x` is the best feasible
+        point or, if none was found, the one with the smallest violation.
     multipliers : ndarray or None
         The Lagrange multipliers, one per constraint in the order given.
     active : ndarray of bool or None
-        Which constraints hold the search back: all equalities, and inequalities with a multiplier.
+        Which constraints are active: all equalities, and inequalities with a multiplier.
     """
 
     x: NDArray[np.float64]

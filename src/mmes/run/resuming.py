@@ -1,4 +1,4 @@
-"""A saved run: whether it is the same run, and the arguments with which it goes on."""
+"""Resuming a saved run: check that it is the same run, and return its arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mmes.strategies import Optimizer, get_strategy, named_strategy
 
 # The options of the search that may differ after resuming, because no result depends on them.
 _FREE_OPTIONS = (*PLACE_OPTIONS, "rows_at_once")
-# Arguments of `minimize` that are no options, and may differ after resuming.
+# Arguments of `minimize` that are not options, and may differ after resuming.
 _FREE_ARGUMENTS = (
     *("args", "batches", "callback", "catch", "constraints", "progress", "validation", "workers"),
 )
@@ -37,11 +37,11 @@ def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
     CheckpointError
         If the state belongs to another run.
     CheckpointCorrupt
-        If it is no state of a run.
+        If it is not the state of a run.
     """
     with understood():
         found = _continued(settings, saved)
-    # What this machine lacks is no fault of the file.
+    # If something is missing on this machine, the file is not at fault.
     Place.of(found.options).open()
     return found
 
@@ -73,14 +73,14 @@ def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
 
 
 def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with which `Run` goes on from a saved state.
+    """Return the arguments with which `Run` continues from a saved state.
 
     Parameters
     ----------
     saved : dict
         The state.
     changes : dict
-        What `mmes.resume` was given; only what no result depends on, and limits, may change.
+        The arguments of `mmes.resume`; only limits and what does not affect the result may change.
     """
     given = dict(changes)
     strategy = given.pop("strategy", None)
@@ -128,9 +128,9 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
 
 
 def _kernel_here(name: Any, device: Any) -> Any:
-    """Return the kernel that a run was begun with, if it can be had here; else say that it changes.
+    """Return the kernel of a run if it is available here; otherwise warn that it changes.
 
-    `device` is where it is to go on, if that was said.
+    `device` is the new device, if it was given.
     """
     if name == "auto":
         return name
@@ -140,8 +140,8 @@ def _kernel_here(name: Any, device: Any) -> Any:
         return name
     why = f"device is {device!r} now" if moved else problem
     warn_user(
-        f"the run was begun with kernel={name!r}, which cannot be used here ({why}): it goes on "
-        "with kernel='auto', and equals the run without a break but for rounding",
+        f"the run was started with kernel={name!r}, which cannot be used here ({why}); it "
+        "continues with kernel='auto', and the result may differ by rounding",
         KernelWarning,
     )
     return "auto"
@@ -152,14 +152,14 @@ def _strategy_of_ours(name: Any) -> type[Optimizer]:
         return named_strategy(name)
     except ValueError as error:
         raise CheckpointCorrupt(
-            f"the checkpoint cannot be used as it is: {error}; if it is one of your own, name it "
-            "again, as strategy="
+            f"the checkpoint cannot be used as it is: {error}; if it is your own strategy, pass "
+            "it again as strategy="
         ) from error
 
 
 @contextlib.contextmanager
 def understood() -> Iterator[None]:
-    """Make what goes wrong with the parts of a saved state an error that says so."""
+    """Turn errors about the parts of a saved state into CheckpointCorrupt."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""When a run writes its checkpoint, and what happens if the disk says no."""
+"""When a run writes its checkpoint, and what happens if it cannot."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Saver:
         The checkpoint; None never writes.
     limits : mapping
         Options of the run: the seconds between two checkpoints, or the generations instead, and
-        whether one that cannot be written raises; otherwise there is one warning and the run goes
-        on.
+        whether an error is raised if one cannot be written; otherwise there is one warning and the
+        run continues.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, limits: Mapping[str, Any]):
@@ -38,7 +38,7 @@ class Saver:
         self._wait = self._seconds
 
     def read(self) -> dict[str, Any] | None:
-        """Return the state in the checkpoint that is there already, if there is one."""
+        """Return the state in the existing checkpoint, if there is one."""
         if self.path is None:
             return None
         from mmes import checkpoint  # here: few runs need it, and zipfile is slow to import
@@ -49,7 +49,7 @@ class Saver:
         return entries | {"arrays": arrays}
 
     def refuse_existing(self, over: str | os.PathLike[str] | None = None) -> None:
-        """Raise CheckpointExists if there is a checkpoint already, unless it is the one `over`."""
+        """Raise CheckpointExists if there is a checkpoint, unless it is the one `over`."""
         if self.path is None:
             return
         from mmes import checkpoint
@@ -58,12 +58,12 @@ class Saver:
             return
         if over is None or self.path != Path(over).absolute():
             raise CheckpointExists(
-                f"there is a checkpoint at {self.path} already: go on from it with mmes.resume or "
+                f"the checkpoint {self.path} already exists: resume it with mmes.resume or "
                 "resume='auto', choose another name, or delete it"
             )
 
     def begin(self, generation: int) -> None:
-        """Count from here."""
+        """Start the interval here."""
         self._generation = generation
         self._wrote_at = time.monotonic()
 
@@ -96,9 +96,8 @@ class Saver:
             if not self._warned:
                 self._warned = True
                 warn_user(
-                    f"the checkpoint {self.path} cannot be written ({error}); the run goes on, "
-                    "and tries again "
-                    "at every interval. This is said once per run",
+                    f"the checkpoint {self.path} cannot be written ({error}); the run continues "
+                    "and tries again at every interval. This warning is issued once per run",
                     CheckpointWarning,
                 )
             written = False
@@ -128,12 +127,12 @@ def _checked_path(path: Any) -> Path:
 
 
 def checked_notes(notes: Any) -> dict[str, Any]:
-    """Return notes as a checkpoint can hold them, copied.
+    """Return a copy of the notes as a checkpoint stores them.
 
     Raises
     ------
     TypeError
-        If they are no dict, or JSON cannot hold what is in them.
+        If they are not a dict, or JSON cannot represent them.
     """
     if not isinstance(notes, dict):
         raise TypeError(f"notes must be a dict, not {notes!r} (a {type(notes).__name__})")
@@ -143,5 +142,5 @@ def checked_notes(notes: Any) -> dict[str, Any]:
         return as_stored(notes)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            f"notes must be words, numbers, lists and dicts, which JSON can hold ({error})"
+            f"notes must be strings, numbers, lists and dicts that JSON can represent ({error})"
         ) from error

@@ -1,4 +1,4 @@
-"""What a run was asked to do, checked. It does not change while the run goes on."""
+"""The settings of a run, checked. They do not change during the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunSettings:
     Attributes
     ----------
     strategy : type
-        The strategy that searches.
+        The strategy.
     space : Space
         Where the search takes place.
     options : dict
@@ -47,7 +47,7 @@ class RunSettings:
     seed_given : bool
         Whether the seed was given, or drawn.
     why : str
-        Why ``"auto"`` took this strategy; empty where it was named.
+        Why ``"auto"`` chose this strategy; empty if it was named.
     """
 
     strategy: type[Optimizer]
@@ -66,7 +66,7 @@ class RunSettings:
         options: dict[str, Any],
         elsewhere: str = "",
     ) -> RunSettings:
-        """Return the settings that the arguments of `minimize` ask for.
+        """Return the settings for the arguments of `minimize`.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class RunSettings:
         options : dict
             Its options.
         elsewhere : str
-            Why ``"auto"`` must take a strategy that other machines can follow, if it must.
+            Why ``"auto"`` must choose a strategy that replicas can follow, if it must.
         """
         x0, options = started_from(where["x0"], options)
         bounds, manifold = where["bounds"], where["manifold"]
@@ -113,7 +113,7 @@ class RunSettings:
 
     @property
     def strategy_in_words(self) -> str:
-        """The strategy's name, and why it was chosen if ``"auto"`` did."""
+        """The strategy's name, and why ``"auto"`` chose it."""
         return f"{self.strategy.name} (auto: {self.why})" if self.why else self.strategy.name
 
     @property
@@ -122,14 +122,14 @@ class RunSettings:
         return {option.name: self.limits[option.name] for option in EVALUATION}
 
     def optimizer(self, start: int, doublings: int, population_size: int = 0) -> Optimizer:
-        """Return the optimizer that a start begins with.
+        """Return the optimizer of a start.
 
         Parameters
         ----------
         start : int
             Number of the start, 0 for the first.
         doublings : int
-            How often population size and damping are doubled.
+            Number of doublings of population size and damping.
         population_size : int
             That of the first start, if there are doublings.
         """
@@ -137,7 +137,7 @@ class RunSettings:
         return self.strategy.within(space, self._options_of(start, doublings, population_size))
 
     def check_memory(self, es: Optimizer, doublings: int, population_size: int) -> None:
-        """Raise MemoryError if the next start would not fit in place of this optimizer."""
+        """Raise MemoryError if the next start would not fit into memory instead of this one."""
         options = self._options_of(1, doublings, population_size)
         self.strategy.check_memory(self.space, options, es.planned_bytes)
 
@@ -146,13 +146,13 @@ class RunSettings:
         return grown | {"seed": start_seed(self.seed, start)}
 
     def handling(self, constraints: Constraints | None, n: int) -> Handling | None:
-        """Return what looks after the constraints, if there are any; `n` counts the variables."""
+        """Return the handling of constraints, if there are any; `n` is the number of variables."""
         if constraints is None:
             return None
         return Handling(constraints, self.limits["constraint_tolerance"], n)
 
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
-        """Return the first optimizer, its archive reduced to what fits elsewhere, with a warning.
+        """Return the first optimizer with an archive that fits on all machines, with a warning.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class RunSettings:
         usable : int
             The bytes it may take.
         machine : str
-            Where that is.
+            The machine that limits it.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class RunSettings:
     # What a checkpoint keeps of them
 
     def entries(self) -> dict[str, Any]:
-        """Return what a checkpoint writes as text."""
+        """Return the entries that a checkpoint stores as text."""
         return {
             "strategy": self.strategy.name,
             "why": self.why,
@@ -191,7 +191,7 @@ class RunSettings:
 
 
 def _variables(x0: Any, bounds: Any) -> int:
-    """Return how many variables a call seems to have, before it is checked."""
+    """Return the number of variables of a call before it is checked."""
     if x0 is not None:
         return claimed_size(x0)
     with contextlib.suppress(TypeError, ValueError):
@@ -201,7 +201,7 @@ def _variables(x0: Any, bounds: Any) -> int:
 
 
 def _refuse_options_of_others(options: dict[str, Any], table: Any, choice: str) -> None:
-    """Say which strategy to name where ``"auto"`` took one that does not know an option."""
+    """Suggest a strategy if ``"auto"`` chose one that does not have an option."""
     known = {option.name for option in table}
     for name in options:
         others = [] if name in known else strategies_with(name)

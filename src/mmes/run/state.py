@@ -303,8 +303,9 @@ class RunState:
         if not self.warned and np.isnan(values).any():
             self.warned = True
             warn_user(
-                f"an evaluation gave NaN or failed (generation {self.generations}); failed "
-                "candidates rank last. This is said once per run; Result.failed counts them",
+                f"an evaluation returned NaN or failed (generation {self.generations}); failed "
+                "candidates rank last and are counted in Result.failed. This warning is issued "
+                "once per run",
                 FailedEvaluationWarning,
             )
 

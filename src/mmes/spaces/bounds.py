@@ -1,4 +1,4 @@
-"""Checking bounds: what the user gave becomes (lower, upper), one entry per variable each."""
+"""Checks of bounds: the user's bounds become (lower, upper), with one entry per variable."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SMALLEST_STEP = 1e-100
 def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     """Return (lower, upper), one entry per variable each, or None if there are no bounds.
 
-    Taken are a tuple (lower, upper) of numbers or arrays, n pairs (low, high) where None stands for
-    no bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries
-    mean no bound. A tuple of two pairs for two variables is read as pairs, in SciPy's manner,
-    unless only (lower, upper) gives a box with some width.
+    Accepted are a tuple (lower, upper) of numbers or arrays, n pairs (low, high) with None for no
+    bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries mean
+    no bound. A tuple of two pairs for two variables is read as pairs, as in SciPy, unless only
+    (lower, upper) gives a valid box.
 
     Parameters
     ----------
     bounds : object
         What the user gave.
     n : int or None
-        Number of variables; None takes it from the bounds themselves.
+        Number of variables; None takes it from the bounds.
     """
     if bounds is None:
         return None
@@ -119,7 +119,7 @@ def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") ->
 
 
 def _two_pairs(bounds: tuple[Any, Any], n: int | None) -> bool:
-    """Return whether a tuple that could be (lower, upper) is rather one pair per variable."""
+    """Return whether a tuple that could be (lower, upper) is read as one pair per variable."""
     listed = all(isinstance(side, list | tuple) and len(side) == 2 for side in bounds)
     if not listed or n not in (None, 2):
         return False
@@ -146,7 +146,7 @@ def _side(values: Any, missing: float) -> Vector:
 
 
 def real_array(values: Any, name: str) -> NDArray[Any]:
-    """Return an array of real numbers, or raise TypeError by its name."""
+    """Return an array of real numbers, or raise TypeError with its name."""
     try:
         array = np.asarray(to_numpy(values))
     except ValueError:
@@ -157,6 +157,6 @@ def real_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def short_repr(value: Any) -> str:
-    """Return a value and its type for an error message, cut where it is long."""
+    """Return a value and its type for an error message, shortened if it is long."""
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} (a {type(value).__name__})"

@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 class Extent(NamedTuple):
-    """What decides how much memory a search takes, besides its options."""
+    """What determines the memory of a search, besides its options."""
 
     n: int
     boxed: bool
@@ -26,22 +26,22 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Space:
-    """Where a search takes place. What is here was checked; `checked` makes it from arguments.
+    """Where a search takes place. All entries are checked; `checked` creates it from arguments.
 
     Attributes
     ----------
     x0 : ndarray or None
         The start point; None to draw it from the box, or on the manifold.
     sigma0 : float
-        The start mutation strength.
+        The initial mutation strength.
     box : tuple of ndarray or None
         The bounds (lower, upper), one entry per variable each.
     scale : ndarray or None
         The typical size of each variable.
     manifold : Manifold or None
-        The manifold that is searched, where that is not R^n.
+        The manifold that is searched, if it is not R^n.
     integers : ndarray of bool or None
-        Which variables are integers, if any. There is a box then, infinite where nothing bounds.
+        Which variables are integers, if any. There is a box then, infinite without bounds.
     """
 
     x0: Vector | None
@@ -61,7 +61,7 @@ class Space:
         manifold: Manifold | None = None,
         integers: Any = None,
     ) -> Self:
-        """Return the space that is asked for; finite bounds tell what was left out.
+        """Return the requested space; finite bounds determine what was omitted.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Space:
     def _of_integers(
         cls, x0: Any, sigma0: Any, bounds: Any, scale: Any, manifold: Manifold | None, integers: Any
     ) -> Self:
-        """Return a space some of whose variables are integers, their bounds integers too."""
+        """Return a space with integer variables and integer bounds for them."""
         if manifold is not None:
             raise ValueError(f"integers cannot be combined with a manifold, here {manifold}")
         space = cls.checked(x0, sigma0, bounds, scale)
@@ -123,7 +123,7 @@ class Space:
 
     @property
     def extent(self) -> Extent:
-        """What decides how much memory a search of it takes."""
+        """What determines the memory of a search."""
         return Extent(self.n, self.box is not None, self.manifold)
 
     @property

@@ -95,14 +95,14 @@ def checked_steps(sigma0: Any, scale: Any, n: int) -> tuple[float, Vector | None
     if low < 1 / LARGEST_SCALE or high > LARGEST_SCALE:
         if math.log10(high) - math.log10(low) > 2 * math.log10(LARGEST_SCALE):
             raise ValueError(
-                f"the entries of scale must not differ by more than a factor of "
-                f"{LARGEST_SCALE**2:g}, but reach from {low} to {high}"
+                "the entries of scale must not differ by more than a factor of "
+                f"{LARGEST_SCALE**2:g}, but range from {low} to {high}"
             )
         common = 2.0 ** int((math.log2(low) + math.log2(high)) / 2)
     if not SMALLEST_STEP <= sigma * common <= LARGEST or sigma * high > LARGEST:
         raise ValueError(
-            f"sigma0 * scale must lie in {SMALLEST_STEP:g}..{LARGEST:g}, but sigma0 is {sigma} and "
-            f"scale reaches from {low} to {high}"
+            f"sigma0 * scale must lie in {SMALLEST_STEP:g}..{LARGEST:g}, but sigma0 is {sigma} "
+            f"and scale ranges from {low} to {high}"
         )
     return sigma * common, sizes / common
 

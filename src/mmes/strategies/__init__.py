@@ -1,4 +1,4 @@
-"""The strategies: MMES and the rivals it is compared with, all behind one ask/tell interface."""
+"""The strategies: MMES and those it is compared with, all with one ask/tell interface."""
 
 from mmes.strategies.cma import CMAES, ActiveCMA
 from mmes.strategies.fast_cma import FastCMA

@@ -1,7 +1,7 @@
 """CMA-ES (Hansen and Ostermeier 2001; Hansen 2016): the full covariance matrix.
 
 As published, and active (Jastrebski and Arnold 2006), in the form of Hansen 2016: the worst steps
-take variance away where they point to.
+reduce the variance in their directions.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class State:
     pending                  rows w with C_now = decay C + sum w w' - sum v v': updates since then
     removed                  rows v of the same; None unless active
     decay                    see pending
-    updates      g           generations taken in
+    updates      g           generations processed
     factorised               the generation of the last factorisation
     step         p_s         state of the cumulative step-size rule
     ===========  ==========  ==================================================================
 
-    C changes in every generation but is looked at only when it is factorised anew; until then its
-    updates wait, and are carried out as one matrix product.
+    C changes in every generation but is used only when it is factorized again; until then its
+    updates are collected, and then done as one matrix product.
     """
 
     mean: Vector
@@ -159,7 +159,7 @@ class CMASearch(Recorded[State]):
         )
 
     def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        """Do nothing: f(m_0) is not needed."""
 
     def sample(
         self, population: Vector, generation: int, rows: NDArray[np.int64] | None = None
@@ -188,7 +188,7 @@ class CMASearch(Recorded[State]):
     def update(
         self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, rates, sigma = self.state, self.population, self.rates, self.state.sigma
         # y_(k) = (x_(k) - m) / sigma, of the candidates as they were evaluated, and in the end the
         # rows of the update.
@@ -245,10 +245,9 @@ class CMASearch(Recorded[State]):
     def _worst(self, worst: NDArray[np.int64], generation: int) -> Vector:
         """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |z_(k)|, the best first.
 
-        A long step takes away no more than one of the expected length: C stays positive definite.
-        N.B. y as it was drawn, not from the candidates: where steps reach the resolution of x,
-        these are rounded, and so long in the measure of C that they would take away more than there
-        is.
+        A long step removes no more than one of the expected length: C stays positive definite. N.B.
+        y as it was drawn, not from the candidates: where steps reach the resolution of x, these are
+        rounded, and so long in the measure of C that they would take away more than there is.
         """
         draws = self.population.draws
         z = self._noise(generation)[worst % draws]
@@ -259,13 +258,13 @@ class CMASearch(Recorded[State]):
         return factors[:, None] * (z @ self.state.root.T)
 
     def _inverse_root(self) -> Vector:
-        """Return A^-1, made once for each A."""
+        """Return A^-1, computed once for each A."""
         if self._inverse is None:
             self._inverse = np.asarray(np.linalg.inv(self.state.root), dtype=np.float64)
         return self._inverse
 
     def _factorise(self) -> None:
-        """Carry out the waiting updates of C and factorise it."""
+        """Apply the collected updates of C and factorize it."""
         state = self.state
         state.covariance *= state.decay
         state.covariance += state.pending.T @ state.pending
@@ -294,8 +293,8 @@ class CMASearch(Recorded[State]):
 class CMAES(AskTell):
     """CMA-ES with the full covariance matrix (Hansen and Ostermeier 2001): O(n^2) time and memory.
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `CMAES.option_table()`.
+    Parameters and methods are those of `AskTell`; `CMAES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "cma-es"
@@ -309,11 +308,11 @@ class ActiveCMASearch(CMASearch):
 
 
 class ActiveCMA(AskTell):
-    """Active CMA-ES: the worst candidates take variance away (Jastrebski and Arnold 2006).
+    """Active CMA-ES: the worst candidates reduce the variance (Jastrebski and Arnold 2006).
 
     The weights are those of Hansen 2016. With clipped or reflected bounds it is plain CMA-ES.
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `ActiveCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; `ActiveCMA.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "active-cma"

@@ -1,8 +1,8 @@
 """Fast-CMA-ES (Li, Zhang, Lin, Zhen 2020): a step uses the evolution path and a stored one.
 
-N.B. the article's own program was not at hand. How many paths are stored, which of them a candidate
-uses and the isotropic start follow an independent implementation, so no published figure vouches
-for them.
+N.B. the program of the paper was not available. How many paths are stored, which of them a
+candidate uses and the isotropic start follow an independent implementation; no published figure
+confirms them.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class State:
     path      p             evolution path
     paths     P, p          (m + 1, n) float32: the stored paths, and last the current one
     oldest                  the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
-    updates   g             generations taken in
+    updates   g             generations processed
     step      s, F          state of the rank-based success rule
-    scale                   one scale per variable; None stands for ones
+    scale                   one scale per variable; None means ones
     ========  ============  ====================================================================
     """
 
@@ -127,12 +127,12 @@ class FastCMASearch(Recorded[State]):
         )
 
     def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        """Do nothing: f(m_0) is not needed."""
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y_k = (1 - c_1) z + sqrt(c_1 (1 - c_1)) r P_k + sqrt(c_1) r' p.
 
-        In the start-up, until m generations are taken in, y = z.
+        In the first m generations, y = z.
         """
         state, draws, m = self.state, self.population.draws, self.archive_size
         if state.updates < m:
@@ -154,7 +154,7 @@ class FastCMASearch(Recorded[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, kernel = self.state, self.population, self._kernel
         # m <- sum_k w_k x_(k);
         # p <- (1 - c) p + sqrt(c (2 - c) mu_eff) (m - m_old) / sigma.
@@ -185,8 +185,8 @@ class FastCMASearch(Recorded[State]):
 class FastCMA(AskTell):
     """Fast-CMA-ES, a two-vector model of the covariance (Li, Zhang, Lin, Zhen 2020).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `FastCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; `FastCMA.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "fast-cma"

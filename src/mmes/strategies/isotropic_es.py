@@ -1,4 +1,4 @@
-"""The plain (mu/mu_w, lambda)-ES with isotropic mutations: the host of the step-size rules."""
+"""The plain (mu/mu_w, lambda)-ES with isotropic mutations, used to compare step-size rules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class State:
     mean    m         centre of the search
     sigma   sigma     mutation strength
     step    s, F      state of the step-size rule
-    scale   d         one scale per variable; None stands for ones
+    scale   d         one scale per variable; None means ones
     ======  ========  ===============================================
     """
 
@@ -148,10 +148,10 @@ class IsotropicSearch(Recorded[State]):
 
 
 class IsotropicES(AskTell):
-    """The plain evolution strategy without covariance, with a step-size rule of choice.
+    """The plain evolution strategy without covariance, with a choice of step-size rules.
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `IsotropicES.option_table()`.
+    Parameters and methods are those of `AskTell`; `IsotropicES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "isotropic-es"

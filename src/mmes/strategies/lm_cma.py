@@ -56,8 +56,8 @@ _OPTIONS = (
     Option(
         "preset",
         str,
-        "'published' is the article of 2017; 'fitted' was fitted to the figures of the MMES "
-        "article. Sets count_offset and target_success unless they are given.",
+        "'published' follows the paper of 2017; 'fitted' was fitted to the figures of the MMES "
+        "paper. Sets count_offset and target_success unless they are given.",
         default="published",
         choices=tuple(PRESETS),
     ),
@@ -139,13 +139,13 @@ class State:
     archive    P, t, J         stored paths, their generations, their order from the oldest
     inverse    V               A^-1 P of each stored path, (m, n) float32, in the same rows
     gains      b               factors of the updates of A, by row
-    updates    g               generations taken in
+    updates    g               generations processed
     step       s, F            state of the population success rule
-    scale                      one scale per variable; None stands for ones
+    scale                      one scale per variable; None means ones
     =========  ==============  ===========================================================
 
-    Stored paths and their inverses live in the coordinates of the noise z; the scale comes last: x
-    = m + sigma scale .* y.
+    Stored paths and their inverses are in the coordinates of the noise z; the scale is applied
+    last: x = m + sigma scale .* y.
     """
 
     mean: Handle
@@ -207,7 +207,7 @@ class LMCMASearch(Recorded[State]):
         )
 
     def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        """Do nothing: f(m_0) is not needed."""
 
     def counts(self, generation: int) -> NDArray[np.int64]:
         """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
@@ -266,7 +266,7 @@ class LMCMASearch(Recorded[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p = self.state, self.population
         # m <- sum_k w_k x_(k);
         # p_c <- (1 - c_c) p_c + sqrt(c_c (2 - c_c) mu_eff) (m - m_old) / sigma.
@@ -351,9 +351,9 @@ def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
 class LMCMA(AskTell):
     """LM-CMA, limited-memory covariance matrix adaptation (Loshchilov 2017).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `LMCMA.option_table()`. ``preset="fitted"`` is fitted to the figures of the MMES article; the
-    default is the published algorithm.
+    Parameters and methods are those of `AskTell`; `LMCMA.option_table()` lists
+    the options of the algorithm. ``preset="fitted"`` is fitted to the figures of the MMES paper;
+    the default is the published algorithm.
     """
 
     name = "lm-cma"

@@ -1,14 +1,14 @@
 """LM-MA-ES (Loshchilov, Glasmachers, Beyer 2019): limited-memory matrix adaptation.
 
 A step is y = L z with L the ordered product of (1 - c_i) I + c_i M_i M_i', i = 1 first. Applied
-factor by factor that takes two passes over n numbers a factor, one after the other. Written out
+factor by factor, this takes two passes over n numbers per factor, one after the other. Written out
 instead,
 
     y = a_k z + a_k sum_i b_i M_i,   a_i = prod_{j <= i} (1 - c_j),
     b_i = c_i / (1 - c_i) (M_i.z + sum_{j < i} (M_i.M_j) b_j),
 
 it takes the scalar products M_i.z and M_i.M_j, a small triangular system, and one sum: matrix
-products that keep the vectors in cache. Both ways are the same numbers but for rounding
+products that keep the vectors in cache. Both ways give the same numbers up to rounding
 (tests/strategies/test_laws.py).
 """
 
@@ -69,13 +69,13 @@ class State:
     mean         m           centre of the search
     sigma        sigma       mutation strength
     directions   M_1..M_m    direction vectors, (m, n) float32
-    updates      g           generations taken in
+    updates      g           generations processed
     step         p_s         state of the cumulative step-size rule
-    scale                    one scale per variable; None stands for ones
+    scale                    one scale per variable; None means ones
     ===========  ==========  ==================================================
 
-    Directions and path live in the coordinates of the noise z; the scale comes last: x = m + sigma
-    scale .* y.
+    Directions and path are in the coordinates of the noise z; the scale is applied last: x = m +
+    sigma scale .* y.
     """
 
     mean: Handle
@@ -129,7 +129,7 @@ class LMMASearch(Recorded[State]):
         )
 
     def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        """Do nothing: f(m_0) is not needed."""
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = L z.
@@ -159,7 +159,7 @@ class LMMASearch(Recorded[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, y, kernel = self.state, self.population, self._step, self._kernel
         # m <- sum_k w_k x_(k);
         # <y>_w = (m - m_old) / sigma.
@@ -225,7 +225,7 @@ def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vect
 def solved_lower(system: Vector, right: Vector) -> Vector:
     """Return the solution of a lower triangular system, one column per right-hand side.
 
-    Entry by entry, since the order in which a LAPACK adds depends on the processor.
+    Entry by entry, because the order of additions in LAPACK depends on the processor.
     """
     left = np.array(right, dtype=np.float64)
     for i in range(left.shape[0]):
@@ -237,8 +237,8 @@ def solved_lower(system: Vector, right: Vector) -> Vector:
 class LMMA(AskTell):
     """LM-MA-ES, limited-memory matrix adaptation (Loshchilov, Glasmachers, Beyer 2019).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `LMMA.option_table()`.
+    Parameters and methods are those of `AskTell`; `LMMA.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "lm-ma"

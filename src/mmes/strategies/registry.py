@@ -1,4 +1,4 @@
-"""Every strategy by its name: what `minimize(strategy=...)` and the command line take."""
+"""All strategies by name, as in `minimize(strategy=...)` and on the command line."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ STRATEGIES: dict[str, type[AskTell]] = {
 
 
 AUTO_LIMIT = 100
-"""Up to so many variables ``"auto"`` takes active CMA-ES: its full covariance matrix pays there."""
+"""Up to this many variables ``"auto"`` chooses active CMA-ES, with its full covariance matrix."""
 
 
 def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type[AskTell], str]:
-    """Return the strategy that ``"auto"`` stands for, and why.
+    """Return the strategy that ``"auto"`` chooses, and why.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type
     manifold : bool
         Whether a manifold is searched.
     elsewhere : str
-        Why CMA-ES, whose matrices are numpy's, cannot do it; empty where it can.
+        Why CMA-ES, which uses numpy's matrices, cannot be used; empty if it can.
     """
     if manifold:
         return MMES, "it searches manifolds"
@@ -69,12 +69,12 @@ def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type
 
 
 def is_auto(strategy: Any) -> bool:
-    """Return whether the strategy is to be chosen by the number of variables."""
+    """Return whether the strategy is chosen by the number of variables."""
     return isinstance(strategy, str) and strategy.strip().lower() == "auto"
 
 
 def options_of(strategy: Any) -> tuple[Option, ...]:
-    """Return the options of a strategy; of ``"auto"`` those of all that it may choose."""
+    """Return the options of a strategy; for ``"auto"``, those of all that it may choose."""
     if not is_auto(strategy):
         return get_strategy(strategy).option_table()
     chosen = (*AdaptiveMMES.option_table(), *ActiveCMA.option_table())
@@ -82,23 +82,23 @@ def options_of(strategy: Any) -> tuple[Option, ...]:
 
 
 def strategies_with(option: str) -> list[str]:
-    """Return the names of the strategies that know an option."""
+    """Return the names of the strategies that have an option."""
     return [n for n, s in STRATEGIES.items() if option in {o.name for o in s.option_table()}]
 
 
 def get_strategy(strategy: Any) -> type[Optimizer]:
-    """Return a strategy: one of ours by its name, or one of the user's.
+    """Return a strategy: a built-in one by name, or the user's.
 
     Parameters
     ----------
     strategy : str or type
-        A name (see `named_strategy`); where a strategy of yours
-        is, as ``file.py:Class`` or ``package.module:Class``; or a subclass of `Optimizer` itself.
+        A name (see `named_strategy`); the location of the user's strategy, ``file.py:Class`` or
+        ``package.module:Class``; or a subclass of `Optimizer`.
 
     Raises
     ------
     ValueError
-        If there is no strategy of that name; the message suggests the nearest.
+        If there is no strategy of that name; the message suggests the most similar one.
     TypeError
         If it is neither a name nor a strategy.
     """
@@ -111,10 +111,10 @@ def get_strategy(strategy: Any) -> type[Optimizer]:
 
 
 def named_strategy(strategy: Any) -> type[Optimizer]:
-    """Return the strategy of a name; never runs code of the user's.
+    """Return the strategy of a name; never runs the user's code.
 
-    Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" may be
-    there or not: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
+    Upper and lower case and hyphens are not distinguished, and a trailing "-es" or "-mmes" is
+    optional: ``"sep-cma"``, ``"SepCMA"`` and ``"sep-CMA-ES"`` are the same.
     """
     if not isinstance(strategy, str):
         raise TypeError(

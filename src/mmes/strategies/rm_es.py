@@ -69,7 +69,7 @@ class State:
     path       p               evolution path, zero at the start
     archive    P_i, t_i        stored paths with the generations they are of
     step       s, F            state of the rank-based success rule
-    scale                      one scale per variable; None stands for ones
+    scale                      one scale per variable; None means ones
     =========  ==============  ==================================================
     """
 
@@ -215,8 +215,8 @@ class R1Search(RmSearch):
 class RmES(AskTell):
     """Rm-ES, the evolution strategy with a rank-m model (Li and Zhang 2018), m = 2 by default.
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `RmES.option_table()`.
+    Parameters and methods are those of `AskTell`; `RmES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "rm-es"
@@ -226,8 +226,8 @@ class RmES(AskTell):
 class R1ES(AskTell):
     """R1-ES, the evolution strategy with a rank-one model (Li and Zhang 2018).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `R1ES.option_table()`.
+    Parameters and methods are those of `AskTell`; `R1ES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "r1-es"

@@ -57,11 +57,11 @@ class State:
     sigma        sigma       mutation strength
     directions   q_1..q_m    search directions, (m, n) float32
     step         s, F        state of the generalised one-fifth success rule
-    scale                    one scale per variable; None stands for ones
+    scale                    one scale per variable; None means ones
     ===========  ==========  ==================================================
 
-    Directions live in the coordinates of the noise, so that their scalar products do not depend on
-    the units of the variables; the scale comes last: x = m + sigma scale .* y.
+    Directions are in the coordinates of the noise, so that their scalar products do not depend on
+    the units of the variables; the scale is applied last: x = m + sigma scale .* y.
     """
 
     mean: Handle
@@ -133,7 +133,7 @@ class SDASearch(Recorded[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, u = self.state, self.population, self._step
         # m <- sum_k w_k x_(k);
         # u = sqrt(mu_eff) (m - m_old) / sigma.
@@ -159,8 +159,8 @@ class SDASearch(Recorded[State]):
 class SDAES(AskTell):
     """SDA-ES, search direction adaptation (He, Zhou, Chen, Zhang, Chen 2020).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `SDAES.option_table()`.
+    Parameters and methods are those of `AskTell`; `SDAES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "sda-es"

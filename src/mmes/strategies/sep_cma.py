@@ -44,7 +44,7 @@ class State:
     path          p_c         evolution path
     deviations    d           square roots of the diagonal c of the covariance
     step          p_s         state of the cumulative step-size rule
-    updates       g           generations taken in
+    updates       g           generations processed
     ============  ==========  ============================================================
     """
 
@@ -95,7 +95,7 @@ class SepCMASearch(Recorded[State]):
         return self._kernel.largest(self.state.deviations)
 
     def start(self, value: float) -> None:
-        """Nothing: f(m_0) is not needed."""
+        """Do nothing: f(m_0) is not needed."""
 
     def sample(
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
@@ -107,7 +107,7 @@ class SepCMASearch(Recorded[State]):
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation."""
+        """Update the state with an evaluated generation."""
         state, p, rates, kernel = self.state, self.population, self.rates, self._kernel
         # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;
         # m <- m + sigma <y>_w.
@@ -139,8 +139,8 @@ class SepCMASearch(Recorded[State]):
 class SepCMA(AskTell):
     """sep-CMA-ES, CMA-ES with a diagonal covariance matrix (Ros and Hansen 2008).
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `SepCMA.option_table()`.
+    Parameters and methods are those of `AskTell`; `SepCMA.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "sep-cma"

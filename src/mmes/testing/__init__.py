@@ -1,6 +1,6 @@
-"""Public conformance suites: what every strategy and evaluator must do, ours and yours.
+"""Public conformance suites for strategies and evaluators, built-in and custom ones.
 
-`strategies` and `evaluators` hold the checks, `hostile` objectives that misbehave. `laws` says what
-holds of every run, and `features` makes runs in which features meet. None of it needs a test
-framework.
+`strategies` and `evaluators` contain the checks, `hostile` objectives that misbehave. `laws`
+defines what must hold for every run, and `features` makes runs with combined features. None of it
+needs a test framework.
 """

@@ -1,4 +1,4 @@
-"""Damage to the bytes of a file, as a fuzzer or a failing disk makes it."""
+"""Damage to the bytes of a file, as by a fuzzer or a failing disk."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What every evaluator must do, as checks that anyone can run against their own.
+"""Checks that every evaluator must pass, also for custom ones.
 
 >>> from mmes.testing.evaluators import check_evaluator
 >>> check_evaluator(lambda task: MyEvaluator(task.objective))     # doctest: +SKIP
 
 `make` takes a `mmes.evaluate.remote.Task` (the objective, the exceptions to catch, whether it is
-vectorized) and returns an evaluator. Each check raises `AssertionError` with a sentence. With
-pytest, parametrize over `CHECKS` to see them one by one.
+vectorized) and returns an evaluator. Each check raises `AssertionError` with a message. With
+pytest, parametrize over `CHECKS` to run them one by one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Make = Callable[[Task], Evaluator]
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder for the objective's notes.
 
-    After an error a call may still be under way in an executor of the user's own, which is not
-    ours to end: it may write a note while the folder is being removed.
+    After an error a call may still be running in the user's executor: it may write a note while the
+    folder is being removed.
     """
     return tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 
@@ -43,7 +43,7 @@ def check_evaluator(make: Make) -> None:
 
 
 def values_come_in_the_order_of_the_points(make: Make) -> None:
-    """However long each evaluation takes, values belong to their rows, to the bit."""
+    """Values belong to their rows, to the bit, however long each evaluation takes."""
     points = _points(23, 7)
     with _closing(make(Task(hostile.uneven))) as evaluator:
         _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
@@ -83,7 +83,7 @@ def vectorized_objectives_are_called_with_rows(make: Make) -> None:
 
 
 def each_point_is_evaluated_once(make: Make) -> None:
-    """Spend no evaluation more than there are points: the budget is the user's."""
+    """Make no more evaluations than there are points."""
     with _folder() as folder:
         objective = hostile.Counting(folder)
         with _closing(make(Task(objective))) as evaluator:
@@ -100,7 +100,7 @@ def values_that_are_values_are_taken(make: Make) -> None:
 
 
 def values_that_are_none_are_refused(make: Make) -> None:
-    """Anything else is an error at once, not a number made of it."""
+    """Anything else is an immediate error and is not converted."""
     for answer, kind in hostile.REFUSED:
         with _closing(make(Task(hostile.Returns(answer)))) as evaluator:
             error = _raised(lambda e=evaluator: e.evaluate(_points(2, 2), 0, _always))
@@ -160,7 +160,7 @@ def points_cannot_be_changed_by_the_objective(make: Make) -> None:
 
 
 def it_stops_when_told(make: Make) -> None:
-    """Once `keep_going` says no, the values of a first part come back, and nothing is begun."""
+    """Once `keep_going` returns False, the first values are returned, and nothing is started."""
     points = _points(50, 2)
     with _closing(make(Task(hostile.uneven))) as evaluator:
         _require(evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same")
@@ -170,7 +170,7 @@ def it_stops_when_told(make: Make) -> None:
 
 
 def closing_twice_does_no_harm(make: Make) -> None:
-    """`close` may come after an error and again at the end; also before anything was evaluated."""
+    """`close` may be called after an error, again at the end, and before any evaluation."""
     make(Task(hostile.sphere)).close()
     evaluator = make(Task(hostile.sphere))
     evaluator.evaluate(_points(3, 2), 0, _always)
@@ -179,7 +179,7 @@ def closing_twice_does_no_harm(make: Make) -> None:
 
 
 def a_run_with_it_is_the_run_without(make: Make) -> None:
-    """As `workers` of `mmes.minimize`: restarts and a last generation of one row included."""
+    """As `workers` of `mmes.minimize`, with restarts and a last generation of one row."""
     points = _points(1, 6)[0]
     options: dict[str, Any] = {
         "strategy": "mmes",

@@ -1,11 +1,11 @@
-"""Features of the library as small objects that combine, and trials of their combinations.
+"""Features of the library as small objects, and trials of their combinations.
 
 >>> from mmes.testing.features import FEATURES, KINDS, trials
 >>> from mmes.testing.laws import broken_laws
 >>> chosen = FEATURES["failures"], FEATURES["resume"]
 >>> [broken_laws(t) for t in trials(KINDS["mmes"], chosen, seed=1, folder=path)]  # doctest: +SKIP
 
-Most faults lie where two features meet, so that pairs of them find what tests of each do not.
+Most faults are in combinations of two features, so pairs find what tests of single features do not.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ BOX = (-2.0, 3.0)
 
 @dataclass(frozen=True)
 class Kind:
-    """A strategy as it is tried.
+    """A strategy to try.
 
     Attributes
     ----------
     name : str
-        What it is called here.
+        Its name here.
     strategy : str
-        As `minimize` takes it.
+        The argument of `minimize`.
     n : int
         Number of variables.
     generation : int
-        About so many evaluations are a generation.
+        Approximate number of evaluations per generation.
     bounded : bool
         Whether it is an algorithm for boxes, which has no mutation strength.
     """
@@ -85,24 +85,24 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that a run may have.
+    """A feature of a run.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Its name.
     layer : Layer or None
         What happens to the values of the objective.
     options : callable
         Options of `minimize` for a kind of strategy, and a source of random numbers.
     without : tuple of str
-        Features that it cannot be combined with, by what the library promises.
+        Features that it cannot be combined with.
     bounded : bool
-        Whether algorithms for boxes know it.
+        Whether algorithms for boxes support it.
     costly : bool
-        Whether a trial takes a second or more, since it starts processes.
+        Whether a trial takes a second or more, because it starts processes.
     kinds : tuple of str
-        The kinds of strategies that know it, where not all do.
+        The kinds of strategies that support it; empty if all do.
     excess : float
         By how much it raises the value at the optimum.
     """
@@ -188,7 +188,7 @@ Features = tuple[Feature, ...]
 
 
 def fits(kind: Kind, chosen: Features) -> bool:
-    """Return whether the features go together, and with the kind."""
+    """Return whether the features can be combined with each other and with the kind."""
     names = {feature.name for feature in chosen}
     together = not any(names & set(feature.without) for feature in chosen)
     known = all(not feature.kinds or kind.name in feature.kinds for feature in chosen)
@@ -196,7 +196,7 @@ def fits(kind: Kind, chosen: Features) -> bool:
 
 
 def combinations(size: int = 2) -> Iterator[tuple[Kind, Features]]:
-    """Yield every combination of so many features that fits, with every kind that it fits."""
+    """Yield every valid combination of `size` features with every kind."""
     for chosen in itertools.combinations(FEATURES.values(), size):
         for kind in KINDS.values():
             if fits(kind, chosen):
@@ -204,7 +204,7 @@ def combinations(size: int = 2) -> Iterator[tuple[Kind, Features]]:
 
 
 def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Trial]:
-    """Run a combination and yield what is to be judged: one run, or two if it was interrupted.
+    """Run a combination and yield its trials: one run, or two if it was interrupted.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Tr
     chosen : tuple of Feature
         The features.
     seed : int
-        Decides all that is random.
+        The seed of everything random.
     folder : Path
         An empty folder.
     """
@@ -284,7 +284,7 @@ def _judged(
 def _resumed(
     objective: Watched, options: dict[str, Any], drawn: random.Random, folder: Path, whole: Any
 ) -> Trial:
-    """Break the run at some call, go on from its checkpoint, and compare."""
+    """Interrupt the run at some call, resume from its checkpoint, and compare."""
     at = drawn.randrange(max(objective.seen().calls, 1))
     path = folder / "work" / "run.mmes"
     broken = replace(objective, file=str(folder / "broken"), layers=(Breaks(at), *objective.layers))

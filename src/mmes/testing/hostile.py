@@ -1,7 +1,7 @@
 """Objectives that misbehave: they raise, hang, kill their process, write where they must not.
 
-All of them can be pickled, and count their calls over all processes in a file, so that trouble can
-come at chosen calls however many workers there are.
+All of them can be pickled. They count their calls over all processes in a file, so that failures
+occur at chosen calls for any number of workers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def spheres(points: Vector) -> Vector:
 
 
 def uneven(x: Vector) -> float:
-    """Return `sphere` after a while that is short for some points and ten times that for others."""
+    """Return `sphere` after a delay, which is ten times as long for some points."""
     time.sleep(0.01 if sphere(x) * 1e6 % 10 < 1 else 0.001)
     return sphere(x)
 
@@ -48,9 +48,9 @@ class Counting:
     Attributes
     ----------
     folder : str
-        Where the count is kept, as the length of a file.
+        Folder of the count, which is the length of a file.
     inner : callable
-        The objective that gives the value.
+        The objective that returns the value.
     """
 
     folder: str
@@ -79,18 +79,18 @@ class Counting:
 
 @dataclass(frozen=True)
 class Troubled(Counting):
-    """Makes trouble at chosen calls and behaves at all others.
+    """Misbehaves at chosen calls, and behaves well at all others.
 
     Attributes
     ----------
     at : collection of int or None
-        Numbers of the calls with trouble, 0 for the first; None for all.
+        Numbers of the calls at which it misbehaves, 0 for the first; None for all.
     """
 
     at: Collection[int] | None = None
 
     def __call__(self, x: Vector) -> Any:
-        """Make trouble if it is time; return the inner objective's value."""
+        """Misbehave if it is time; return the inner objective's value."""
         number = self.count()
         if self.at is None or number in self.at:
             answer = self.trouble(x)
@@ -99,7 +99,7 @@ class Troubled(Counting):
         return self.inner(x)
 
     def trouble(self, x: Vector) -> Any:
-        """Do what this class is for; what is returned, unless None, becomes the value."""
+        """Misbehave; the return value, unless None, becomes the value."""
         raise NotImplementedError
 
 
@@ -112,7 +112,7 @@ class Raises(Troubled):
 
 
 class Interrupts(Troubled):
-    """Sends SIGINT, as Ctrl-C does, to its own process."""
+    """Sends SIGINT, like Ctrl-C, to its process."""
 
     def trouble(self, x: Vector) -> None:
         """Send the signal."""
@@ -120,7 +120,7 @@ class Interrupts(Troubled):
 
 
 class Dies(Troubled):
-    """Kills its own process without a word, as the kernel does when memory runs out."""
+    """Kills its process, as the operating system does when memory runs out."""
 
     def trouble(self, x: Vector) -> None:
         """Send SIGKILL."""
@@ -128,7 +128,7 @@ class Dies(Troubled):
 
 
 class Crashes(Troubled):
-    """Reads memory that is not there: a segmentation fault."""
+    """Reads invalid memory: a segmentation fault."""
 
     def trouble(self, x: Vector) -> None:
         """Follow a null pointer, without the report that a debugging Python would print."""
@@ -147,7 +147,7 @@ class Exits(Troubled):
 
 
 class Hangs(Troubled):
-    """Waits for an hour, deaf to polite signals, with a child process that waits too."""
+    """Waits for an hour and ignores signals, with a child process that waits too."""
 
     def trouble(self, x: Vector) -> None:
         """Hang; the process ids are written to the folder first."""
@@ -159,7 +159,7 @@ class Hangs(Troubled):
 
 
 class HoldsTheLock(Troubled):
-    """Sleeps in C code that keeps the interpreter's lock: no other thread of the process runs."""
+    """Sleeps in C code that holds the interpreter lock: no other thread of the process runs."""
 
     def trouble(self, x: Vector) -> None:
         """Sleep for an hour with the lock held."""
@@ -168,7 +168,7 @@ class HoldsTheLock(Troubled):
 
 
 class ForksThrough(Troubled):
-    """Forks, and forgets to end the child: both processes return a value."""
+    """Forks without ending the child: both processes return a value."""
 
     def trouble(self, x: Vector) -> None:
         """Fork."""
@@ -177,7 +177,7 @@ class ForksThrough(Troubled):
 
 
 class ClosesDescriptors(Troubled):
-    """Closes every file of its process but the standard ones."""
+    """Closes every file of its process except the standard ones."""
 
     def trouble(self, x: Vector) -> None:
         """Close the descriptors 3 to 255."""
@@ -202,7 +202,7 @@ class LocalError(Exception):
 
 @dataclass(frozen=True)
 class RaisesOddly:
-    """Raises an error that makes trouble of its own.
+    """Raises an error that itself misbehaves.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class WritesIntoX(Troubled):
 
 @dataclass(frozen=True)
 class Returns:
-    """Returns a fixed thing, whatever the point: for values that are none.
+    """Returns a fixed object for any point, to test invalid values.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ def messy(x: Vector) -> float:
 
 
 def nested(x: Vector) -> float:
-    """Return the best value of an optimization of its own, around x."""
+    """Return the best value of a nested optimization around x."""
     from mmes import minimize
 
     return minimize(sphere, x, 0.1, seed=1, max_evaluations=30).fun

@@ -1,7 +1,7 @@
-"""What holds of every run, whatever features meet in it.
+"""Laws that must hold for every run with any combination of features.
 
-A `Trial` is what a run was asked for, what it returned and what was seen from outside; `LAWS` are
-the sentences that must hold of it. `mmes.testing.features` makes trials.
+A `Trial` contains the arguments of a run, its result and what was observed from outside; `LAWS` are
+the laws that must hold for it. `mmes.testing.features` makes trials.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _COMPARED = ("fun", "nfev", "nit", "sigma", "failed", "reason", "success", "nois
 
 @dataclass(frozen=True)
 class Trial:
-    """A run as it is judged.
+    """A run to check.
 
     Attributes
     ----------
     result : Result
-        What it returned.
+        Its result.
     seen : Seen
-        The evaluations that led to it, as they were seen by the objective.
+        The evaluations as the objective saw them.
     objective : Watched
         The objective.
     options : dict
@@ -43,9 +43,9 @@ class Trial:
     warned : tuple
         The categories of its warnings.
     twin : Result or None
-        What it must equal: the same run without a break.
+        The same run without an interruption, which it must equal.
     folder : Path or None
-        Where it might have left files; those that may be there are named in `kept`.
+        Where it might have left files; `kept` names those that are allowed.
     """
 
     result: Any
@@ -104,8 +104,8 @@ def the_value_is_that_of_the_point(trial: Trial) -> None:
 def nothing_better_was_seen(trial: Trial) -> None:
     """Check that the best value is the lowest that the objective returned.
 
-    Points of a noisy objective that are evaluated again, to ask or to average, do not count, and
-    with constraints only feasible points do.
+    Repeated evaluations of a noisy objective do not count. With constraints, only feasible points
+    do.
     """
     lowest, best = trial.seen.lowest, trial.result.best_seen
     some = trial.objective.noisy or "constraints" in trial.options
@@ -114,7 +114,7 @@ def nothing_better_was_seen(trial: Trial) -> None:
 
 
 def evaluations_are_counted(trial: Trial) -> None:
-    """Check that nfev and failed are what was seen outside, and within the budget."""
+    """Check that nfev and failed match the calls, and are within the budget."""
     result, seen, budget = trial.result, trial.seen, trial.options.get("max_evaluations")
     _require(result.nfev == seen.calls, f"nfev is {result.nfev}, but there were {seen.calls} calls")
     _require(
@@ -137,7 +137,7 @@ def nothing_is_outside_the_box(trial: Trial) -> None:
 
 
 def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
-    """Check that it equals its twin to the bit, the counts included."""
+    """Check that it equals its twin to the bit, including the counts."""
     one, other = trial.result, trial.twin
     if other is None:
         return
@@ -153,7 +153,7 @@ def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
 
 
 def only_failures_are_warned_of(trial: Trial) -> None:
-    """Check that there is no warning but one of failures, where there were any."""
+    """Check that there is no warning except the one about failures."""
     allowed = (FailedEvaluationWarning,) if trial.seen.failed else ()
     others = [kind.__name__ for kind in trial.warned if kind not in allowed]
     _require(not others, f"there were warnings: {', '.join(others)}")
@@ -183,7 +183,7 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
 
 
 def broken_laws(trial: Trial) -> list[str]:
-    """Return what is wrong with a trial, a sentence for each law that is broken."""
+    """Return a sentence for each law that a trial violates."""
     found = []
     for law in LAWS:
         try:
@@ -194,7 +194,7 @@ def broken_laws(trial: Trial) -> list[str]:
 
 
 def children() -> set[int]:
-    """Return the processes below this one, where the system tells (Linux)."""
+    """Return the child processes of this one (Linux only)."""
     found, waiting = set(), [os.getpid()]
     while waiting:
         number = waiting.pop()

@@ -1,7 +1,7 @@
-"""What every strategy must do: a suite of checks for strategies, ours and yours.
+"""A conformance suite for strategies, built-in and custom ones.
 
-A strategy is a subclass of `AskTell` that names a `search_type` (see
-`mmes.strategies.shell.protocol`). In a test file::
+A strategy is a subclass of `AskTell` with a `search_type` (see `mmes.strategies.shell.protocol`).
+In a test file::
 
     import pytest
     from mmes.testing.strategies import STRATEGY_CHECKS
@@ -11,8 +11,8 @@ A strategy is a subclass of `AskTell` that names a `search_type` (see
         check(MyStrategy)
 
 or ``check_strategy(MyStrategy)`` for all of them at once. A check returns None, or raises
-AssertionError with a sentence that says what was expected. None needs pytest, and all together take
-a few seconds.
+AssertionError with a sentence that says what was expected. The checks do not need pytest, and all
+together take a few seconds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def check_candidates(strategy: Strategy) -> None:
 
 
 def check_step_length(strategy: Strategy) -> None:
-    """Check that the first candidates lie about sigma0 from x0 a variable, times its scale."""
+    """Check that the first steps have about the length sigma0 times the scale per variable."""
     n, sigma, scale = 1000, 0.3, np.logspace(-2, 2, 1000)
     for given in (None, scale):
         es = strategy(np.full(n, 7.0), sigma, seed=5, scale=given)
@@ -105,7 +105,7 @@ def check_parts(strategy: Strategy) -> None:
 
 
 def check_skip(strategy: Strategy) -> None:
-    """Check that a generation that was given up is asked again, the same."""
+    """Check that after `skip` the same generation is asked again."""
     es = strategy(np.ones(9), 0.5, seed=4)
     for _ in range(3):
         es.tell(ellipsoid(es.ask()))
@@ -115,9 +115,9 @@ def check_skip(strategy: Strategy) -> None:
 
 
 def check_state(strategy: Strategy) -> None:
-    """Check that a state, its numbers written as JSON, goes on to the bit.
+    """Check that a search restored from a state, with JSON numbers, continues to the bit.
 
-    With bounds, with scales, and through generations without values.
+    With bounds, with scales, and with generations without values.
     """
     cases: list[dict[str, Any]] = [
         {},
@@ -158,7 +158,7 @@ def check_state(strategy: Strategy) -> None:
 
 
 def check_failed_evaluations(strategy: Strategy) -> None:
-    """Check that NaN and +inf rank last and stay out of the state; too many end the search."""
+    """Check that NaN and +inf rank last and do not enter the state; too many end the search."""
     for n in SMALL:
         es = strategy(np.ones(n), 0.5, seed=7)
         for generation in range(40):
@@ -184,7 +184,7 @@ def check_failed_evaluations(strategy: Strategy) -> None:
 
 
 def check_unbounded(strategy: Strategy) -> None:
-    """Check that the value -inf ends the search, and does no harm to the state."""
+    """Check that the value -inf ends the search and does not damage the state."""
     es = strategy(np.ones(5), 0.5, seed=8)
     es.tell(sphere(es.ask()))
     values = sphere(es.ask())
@@ -229,7 +229,7 @@ def check_growth(strategy: Strategy) -> None:
 
 
 def check_constant(strategy: Strategy) -> None:
-    """Check that on a constant objective the search ends by itself, its state finite."""
+    """Check that on a constant objective the search ends with a finite state."""
     for n in SMALL:
         es = strategy(np.ones(n), 0.5, seed=9)
         for _ in range(300):
@@ -239,7 +239,7 @@ def check_constant(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.stop() is StopReason.FLAT,
-            f"on a constant objective of {n} variables the search must end as FLAT, not go on "
+            f"on a constant objective of {n} variables the search must end as FLAT, not continue "
             f"({es.stop()})",
         )
 
@@ -255,7 +255,7 @@ def check_linear(strategy: Strategy) -> None:
             _finite(es)
         _require(
             es.best_value < -1e3,
-            f"on a linear objective of {n} variables the search must go on downhill, but got to "
+            f"on a linear objective of {n} variables the search must continue downhill, but got to "
             f"{es.best_value:.3g}",
         )
 
@@ -263,7 +263,7 @@ def check_linear(strategy: Strategy) -> None:
 def check_bounds(strategy: Strategy) -> None:
     """Check that no candidate lies outside the bounds, and that the best corner is found.
 
-    Also where a variable cannot move.
+    Also with a fixed variable.
     """
     for n in SMALL:
         lower, upper = np.full(n, -1.0), np.full(n, 2.0)
@@ -292,7 +292,7 @@ def check_bounds(strategy: Strategy) -> None:
 
 
 def check_convergence(strategy: Strategy) -> None:
-    """Check that the sphere function is minimised, whatever the number of variables."""
+    """Check that the sphere function is minimised for any number of variables."""
     for n in SMALL:
         es = strategy(np.full(n, 3.0), 1.0, seed=12)
         while es.stop(target=1e-9, max_evaluations=10_000) is None:
@@ -305,7 +305,7 @@ def check_convergence(strategy: Strategy) -> None:
 
 
 def check_order_alone_counts(strategy: Strategy) -> None:
-    """Check that only the order of the values matters: eight times the values, the same run."""
+    """Check that only the order of the values matters: values times eight give the same run."""
     first = _trajectory(strategy, 9, 25, seed=13)
     second = _trajectory(strategy, 9, 25, seed=13, objective=lambda points: 8.0 * ellipsoid(points))
     for a, b in zip(first, second, strict=True):
@@ -318,7 +318,7 @@ def _require_the_native_kernel() -> None:
 
 
 def check_kernels_agree(strategy: Strategy) -> None:
-    """Check that the native kernel and the numpy reference walk the same path to rounding."""
+    """Check that the native kernel and the numpy reference agree up to rounding."""
     _require_the_native_kernel()
     for n in (1, 3, 100):
         runs = [
@@ -342,7 +342,7 @@ def check_threads(strategy: Strategy) -> None:
 
 
 def check_restart_options(strategy: Strategy) -> None:
-    """Check that a restart can double `population_size`, and `damping` where there is one."""
+    """Check that a restart can double `population_size`, and `damping` if there is one."""
     _require("population_size" in _options_of(strategy), "population_size must be an option")
     _require(
         strategy(np.ones(4), 1.0, population_size=22).population_size == 22,
@@ -361,7 +361,7 @@ def check_restart_options(strategy: Strategy) -> None:
 
 
 def check_memory_is_planned(strategy: Strategy) -> None:
-    """Check that a search too large is refused in one sentence, before anything is allocated."""
+    """Check that a search that is too large is refused before anything is allocated."""
     search = strategy.search_type
     options = {option.name: option.default for option in search.options}
     _, needed = search.planned(1000, dict(options), 2**62)
@@ -473,7 +473,7 @@ def _trajectory(
 
 
 def _tell_some(es: AskTell) -> None:
-    """Tell a generation; every fifth has no values at all."""
+    """Tell a generation; every fifth has no values."""
     points = es.ask()
     failed = es.generation % 5 == 4
     es.tell(np.full(points.shape[0], math.nan) if failed else ellipsoid(points))

@@ -1,7 +1,7 @@
-"""An objective that writes down how it was called, over all processes, made of layers.
+"""An objective made of layers that records its calls over all processes.
 
-Its value is that of a sphere around a point; each layer changes it or raises. Layers are pure
-functions of the point, so that a run can be repeated, all but `Noise`.
+Its value is that of a sphere around a point; each layer changes it or raises. All layers except
+`Noise` are pure functions of the point, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _RECORD = struct.Struct("<d??6x")
 
 
 class Layer:
-    """Something that happens to a value."""
+    """A change of a value."""
 
     noisy: ClassVar[bool] = False
     """Whether one point has several values."""
 
     def value(self, x: Vector, value: float, call: int) -> float:
-        """Return what becomes of the value; may raise."""
+        """Return the changed value; may raise."""
         raise NotImplementedError(f"{type(self).__name__} must define value")
 
 
@@ -41,14 +41,14 @@ class Broken(Exception):
 
 
 def share_of(x: Vector, salt: bytes) -> float:
-    """Return a number in [0, 1) that depends on the point alone, as if drawn at random."""
+    """Return a pseudo-random number in [0, 1) that depends only on the point."""
     digest = hashlib.blake2b(x.tobytes() + salt, digest_size=8).digest()
     return int.from_bytes(digest) / 2.0**64
 
 
 @dataclass(frozen=True)
 class Fails(Layer):
-    """Gives NaN at a share of the points."""
+    """Returns NaN at a fraction of the points."""
 
     share: float = 0.05
 
@@ -59,7 +59,7 @@ class Fails(Layer):
 
 @dataclass(frozen=True)
 class Raises(Layer):
-    """Raises ArithmeticError at a share of the points."""
+    """Raises ArithmeticError at a fraction of the points."""
 
     share: float = 0.05
 
@@ -72,7 +72,7 @@ class Raises(Layer):
 
 @dataclass(frozen=True)
 class Forbidden(Layer):
-    """Gives inf where the second variable is large."""
+    """Returns inf if the second variable is large."""
 
     above: float = 1.4
 
@@ -120,7 +120,7 @@ class Breaks(Layer):
 
 @dataclass(frozen=True)
 class Seen:
-    """What an objective has seen.
+    """The calls of an objective.
 
     Attributes
     ----------
@@ -144,9 +144,9 @@ class Watched:
     Attributes
     ----------
     file : str
-        Where calls are written down.
+        The file of the recorded calls.
     layers : tuple of Layer
-        What happens to its values, in this order.
+        The changes of its values, in this order.
     box : tuple of float, or None
         Lower and upper bound of every variable.
     optimum : float
@@ -164,7 +164,7 @@ class Watched:
         return any(layer.noisy for layer in self.layers)
 
     def __call__(self, x: Any) -> float:
-        """Return the value of a point, and write down what came of it."""
+        """Return the value of a point, and record the call."""
         point = np.asarray(to_numpy(x), dtype=np.float64)
         outside = self.box is not None and not (
             (point >= self.box[0]).all() and (point <= self.box[1]).all()
@@ -183,14 +183,14 @@ class Watched:
         return value
 
     def quiet_value(self, x: Vector) -> float:
-        """Return the value without writing anything down; NaN where it fails."""
+        """Return the value without recording the call; NaN if it fails."""
         try:
             return self._layered(np.asarray(x, dtype=np.float64), -1)
         except ArithmeticError:
             return math.nan
 
     def seen(self) -> Seen:
-        """Return what was written down."""
+        """Return the recorded calls."""
         path = Path(self.file)
         data = path.read_bytes() if path.exists() else b""
         records = list(_RECORD.iter_unpack(data))

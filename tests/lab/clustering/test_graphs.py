@@ -180,8 +180,8 @@ class TestMatFiles:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ({"X": np.eye(4)}, "no variable 'Y'; it holds X"),
-            ({"Y": np.eye(4)}, "no variable 'X'; it holds Y"),
+            ({"X": np.eye(4)}, "no variable 'Y'; it contains X"),
+            ({"Y": np.eye(4)}, "no variable 'X'; it contains Y"),
             ({"X": np.eye(4), "Y": np.arange(3)}, "X must have one row for each entry of Y"),
         ],
     )

@@ -204,7 +204,7 @@ def test_a_list_of_runs_is_taken_over(tmp_path, capsys, monkeypatch):
     again = [*given, "--strategy", "mmes,mixing=2", "--out", str(tmp_path / "b")]
     assert main([*again, "--take-over", str(listed)]) == 0
     text = capsys.readouterr().out
-    assert "4 runs taken over" in text
+    assert "4 runs imported" in text
     assert "0 runs finished, 4 already stored" in text
     assert (tmp_path / "b" / "runs.csv").read_text() == listed.read_text()
     for name in ("statistics-100.csv", "points.csv", "medians-200.csv"):

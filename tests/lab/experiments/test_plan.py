@@ -154,7 +154,7 @@ def test_a_problem_brings_its_box_treatment_unless_the_plan_names_one(bounds, tr
     ("changes", "sentence"),
     [
         ({"strategies": ()}, "strategies is empty"),
-        ({"seeds": (1, 1)}, "seeds holds a value twice"),
+        ({"seeds": (1, 1)}, "seeds contains a value twice"),
         ({"dimensions": (0,)}, "dimensions must be an integer of at least 1, not 0"),
         ({"dimensions": (True,)}, "dimensions must be an integer"),
         ({"seeds": (-1,)}, "seeds must be an integer of at least 0, not -1"),

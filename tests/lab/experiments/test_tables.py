@@ -82,9 +82,15 @@ def test_cells_by_hand(data):
 def test_footers_by_hand(data):
     table = compare(data, Heading("t", "T", "q"))
     footers = dict(table.footers)
+    assert footers["better/worse/same"]["LM-MA"] == "1/1/0"
+    assert footers["average rank (2 problems)"] == {"MMES": "1.50", "LM-MA": "1.50"}
+    assert footers["p, Bonferroni"] == {"LM-MA": "1"}
+
+
+def test_beside_published_numbers_footers_say_whose_they_are(data):
+    footers = dict(compare(data, Heading("t", "T", "q"), published=PUBLISHED).footers)
     assert footers["better/worse/same (ours)"]["LM-MA"] == "1/1/0"
-    assert footers["average rank (ours, 2 rows)"] == {"MMES": "1.50", "LM-MA": "1.50"}
-    assert footers["p, Bonferroni (ours)"] == {"LM-MA": "1"}
+    assert footers["better/worse/same (paper)"]["LM-MA"] == "1/0/0"
 
 
 def test_a_table_explains_only_the_marks_it_has():
@@ -188,10 +194,10 @@ def test_csv_holds_every_number_in_full(data):
     table = compare(data, Heading("t", "T", "q"), published=PUBLISHED)
     rows = list(csv.DictReader(io.StringIO(formats.to_csv(table))))
     assert len(rows) == 4
-    assert rows[0]["ours"] == "120.0"
+    assert rows[0]["value"] == "120.0"
     assert rows[0]["ratio"] == "0.96"
-    assert rows[1]["mark"] == "mmes_better"
-    assert rows[1]["paper_shade"] == "second"
+    assert rows[1]["mark"] == "better"
+    assert rows[1]["published_shade"] == "second"
     assert len(rows[0]["keys"].split()) == 5
 
 

@@ -81,7 +81,7 @@ def test_no_label_can_end_or_hide_the_data(comparison_folder):
 
 def test_shading_and_marks_are_explained(comparison_folder):
     text = write_report(comparison_folder).read_text(encoding="utf-8")
-    assert "Stronger shading: best of the row; weaker: second best." in text
+    assert "Stronger shading: best on the problem; weaker: second best." in text
     assert "significantly better than this column" in text
 
 
@@ -131,9 +131,9 @@ def test_a_single_run_without_history_or_point(single_folder):
     ("name", "content", "sentence"),
     [
         ("result.json", "{", "is not valid JSON"),
-        ("result.json", "[]", "must hold an object"),
+        ("result.json", "[]", "must contain an object"),
         ("history.csv", "evaluations,best\n1,2\n", "has no column 'sigma'"),
-        ("history.csv", "evaluations,best,sigma\n1,2,x\n", "not numbers"),
+        ("history.csv", "evaluations,best,sigma\n1,2,x\n", "not consist of numbers"),
     ],
 )
 def test_broken_files_are_named(single_folder, name, content, sentence):
@@ -148,7 +148,7 @@ def test_folders_without_results_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"neither laboratory\.json nor a folder of runs"):
         write_report(tmp_path)
     (tmp_path / "runs").mkdir()
-    with pytest.raises(ValueError, match="holds no finished run yet"):
+    with pytest.raises(ValueError, match="contains no finished run yet"):
         write_report(tmp_path)
 
 

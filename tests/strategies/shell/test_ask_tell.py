@@ -72,7 +72,7 @@ def test_population_memory_is_used_again() -> None:
         (lambda es: (es.ask(), es.tell(np.zeros(99))), "but was given an array of shape"),
         (lambda es: (es.ask(), es.tell([1.0], index=[99])), "index must lie in"),
         (lambda es: (es.ask(), es.tell([1.0], index=[-1])), "index must lie in"),
-        (lambda es: (es.ask(), es.tell([1.0, 2.0], index=[1, 1])), "names a row twice"),
+        (lambda es: (es.ask(), es.tell([1.0, 2.0], index=[1, 1])), "contains a row twice"),
         (lambda es: (es.ask(), es.tell([1.0], index=[0.5])), "integers"),
         (lambda es: (es.ask(), es.tell([1.0], [0]), es.tell([1.0], [0])), "row 0 was told before"),
     ],

@@ -1,1 +1,1 @@
-"""Worker processes: started, fed, watched, replaced."""
+"""Worker processes: start, communication, supervision, replacement."""

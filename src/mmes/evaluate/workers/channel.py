@@ -1,7 +1,7 @@
-"""Messages between the run and a worker, over a socket on which the run itself never waits.
+"""Messages between the run and a worker, over a socket that never blocks the run.
 
-`multiprocessing.connection.Connection` waits until a message has gone or come in full; a worker
-that was stopped in the middle of one would keep the run waiting with it, past every time limit.
+`multiprocessing.connection.Connection` blocks until a message is complete; a worker that was
+stopped in the middle of one would block the run, past every time limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST = 2**40
 
 
 class Channel:
-    """The run's side: sends what the socket takes, keeps the rest for later, reads what is there.
+    """The run's side: sends what the socket accepts, keeps the rest, reads what has arrived.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Channel:
     Attributes
     ----------
     ended : bool
-        Whether the other side has gone, or sent what is no message.
+        Whether the other side has ended, or sent something that is not a message.
     """
 
     def __init__(self, connection: Connection):
@@ -56,7 +56,7 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the socket takes."""
+        """Send what the socket accepts."""
         try:
             while self._out:
                 sent = os.write(self.fileno(), self._out[0][:_CHUNK])

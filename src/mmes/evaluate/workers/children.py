@@ -22,7 +22,7 @@ def start_context() -> Any:
 
 @contextlib.contextmanager
 def script_from_a_pipe() -> Iterator[None]:
-    """Keep multiprocessing from importing a script that is no file: ``python - < script``."""
+    """Keep multiprocessing from importing a script that is not a file: ``python - < script``."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if main is None or file is None or os.path.exists(file):

@@ -32,7 +32,7 @@ def pickled(task: Task) -> bytes:
     dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
     try:
         return dumps(task)
-    except Exception as error:  # pickling calls code of the user's classes
+    except Exception as error:  # pickling calls the user's code
         part, reason = _culprit(task.objective, "the objective", dumps) or ("it", error)
         if cloudpickle is None and "<l" in f"{reason}{task.objective!r}":  # a lambda or local
             advice = "pip install cloudpickle, or define it at the top of a module"

@@ -61,28 +61,28 @@ class _Worker:
 
 
 class ProcessEvaluator(Evaluator):
-    """Evaluates in a crew of worker processes, handing out candidates one at a time.
+    """Evaluates in worker processes, which receive candidates one at a time.
 
     A worker that dies (killed, segmentation fault, out of memory) or runs past the time limit (it
     is killed) is replaced, and the evaluation it held is repeated elsewhere. No value depends on
-    which worker computed it, so the result is that of the undisturbed run.
+    which worker computed it, so the result is the same as without failures.
 
     Parameters
     ----------
     task : Task
-        The objective and how to call it; pickled here and now.
+        The objective and how to call it; pickled immediately.
     workers : int
         Number of processes.
     timeout : float or None
-        Seconds for one evaluation (one call of a vectorized objective), however many candidates are
-        handed out at a time.
+        Seconds for one evaluation (one call of a vectorized objective), for any number of
+        candidates sent at a time.
     retries : int
         How often a lost evaluation is repeated.
     lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
     chunk_size : int or None
-        Candidates handed out at a time; by default one, or about 2 ms of work if evaluations are
-        shorter than that, or an equal share of the generation for a vectorized objective.
+        Candidates sent at a time; by default one, or about 2 ms of work if evaluations are shorter
+        than that, or an equal share of the generation for a vectorized objective.
     """
 
     polls = True
@@ -155,7 +155,7 @@ class ProcessEvaluator(Evaluator):
         return first_part(values, done)
 
     def close(self) -> None:
-        """See `Evaluator.close`: idle workers are let go, busy ones killed."""
+        """See `Evaluator.close`: idle workers are released, busy ones killed."""
         if os.getpid() != self._owner:
             return  # in a child that an objective forked: the workers are not its own
         for who in self._crew:
@@ -164,7 +164,7 @@ class ProcessEvaluator(Evaluator):
             else:
                 children.kill(who.process)
         patience = time.monotonic() + _FAREWELL_SECONDS
-        while self._crew:  # one by one: called again after an interruption, it goes on
+        while self._crew:  # one by one: it can be called again after an interruption
             children.join(self._crew[-1].process, patience - time.monotonic())
             self._dismiss(self._crew[-1])  # with what the objective left running
         if self._slots is not None:
@@ -197,7 +197,7 @@ class ProcessEvaluator(Evaluator):
         taken = {who.slot for who in self._crew}
         slot = next(k for k in range(self._count) if k not in taken)
         ours, theirs = self._context.Pipe()
-        # Not a daemon: an objective may start processes of its own.
+        # Not a daemon: an objective may start processes.
         process = self._context.Process(
             target=worker.serve, args=(theirs, self._task_bytes), name=f"mmes-worker-{slot}"
         )
@@ -255,7 +255,7 @@ class ProcessEvaluator(Evaluator):
         outcome = None
         for message in who.channel.messages():
             if isinstance(message, Outcome):
-                if not who.ready:  # what a factory of the user's raised
+                if not who.ready:  # the user's factory raised
                     message.raise_error(np.empty((0, 0)), (), 0)
                 outcome = message
             elif message == worker.READY:
@@ -316,9 +316,9 @@ class ProcessEvaluator(Evaluator):
         done: NDArray[np.bool_],
         generation: int,
     ) -> list[Batch]:
-        """Return what of a lost batch is to be evaluated again: one by one, to find the culprit.
+        """Return the candidates of a lost batch to evaluate again, one by one, to find the cause.
 
-        Only a candidate that was alone with its worker is charged with the loss.
+        Only a candidate that was alone with its worker counts as lost.
         """
         if len(batch) == 1:
             losses[batch] += 1

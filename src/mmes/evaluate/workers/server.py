@@ -1,8 +1,8 @@
-"""Loaded by the fork server, and by nothing else: the workers it starts, and how they end with it.
+"""Code of the fork server: the workers that it starts, and how they end with it.
 
-The fork server ends when the process of the run has ended, however that came about. The groups of
-the workers are then killed from here: a worker that is stopped, or in C code that holds the
-interpreter's lock, cannot do it itself.
+The fork server ends when the process of the run has ended for any reason. The groups of the workers
+are then killed from here: a worker that is stopped, or in C code that holds the interpreter's lock,
+cannot do it itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Candidates in shared memory, so that long ones need not go through a pipe."""
+"""Candidates in shared memory, so that long ones are not sent through a pipe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SHARED_BYTES = 2**16
 
 
 class Slots:
-    """One place in shared memory for each worker, large enough for a batch.
+    """A slot in shared memory for each worker, large enough for a batch.
 
     Parameters
     ----------
     count : int
-        Number of places.
+        Number of slots.
     rows, n : int
         Size of the largest batch.
     """
@@ -41,13 +41,13 @@ class Slots:
         return self._memory.name
 
     def put(self, slot: int, points: NDArray[np.float64]) -> int:
-        """Copy a batch into a place and return its offset."""
+        """Copy a batch into a slot and return its offset."""
         offset = slot * self._bytes
         _view(self._memory, offset, points.shape)[:] = points
         return offset
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._memory.close()
         self._memory.unlink()
 
@@ -72,7 +72,7 @@ def _view(memory: SharedMemory, offset: int, shape: tuple[int, ...]) -> NDArray[
 
 
 def _reserve(memory: SharedMemory) -> None:
-    """Raise OSError if the memory is not there."""
+    """Raise OSError if the memory does not exist."""
     # Linux gives it on first use, and then kills the process if there is none left.
     file = Path("/dev/shm") / memory.name.lstrip("/")
     if hasattr(os, "posix_fallocate") and file.exists():

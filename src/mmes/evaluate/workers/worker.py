@@ -1,4 +1,4 @@
-"""The worker process: takes batches of points from its pipe, sends back their outcomes."""
+"""The worker process: receives batches of points and sends back their outcomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, task_bytes: bytes) -> None:
-    """Answer batches until the pipe closes; first `READY`, or why there is no objective."""
+    """Answer batches until the pipe closes; first send `READY`, or why there is no objective."""
     stand_alone()
     line = Line(connection)
     try:
@@ -64,8 +64,8 @@ def _points(where: Any, memory: Attached) -> np.ndarray[Any, Any]:
 def stand_alone() -> None:
     """Leave the signals of the terminal to the parent, and end when the parent does.
 
-    In a process group of its own, a worker can be ended together with all that an objective may
-    have started.
+    In a separate process group, a worker can be killed together with all processes that the
+    objective has started.
     """
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -79,7 +79,7 @@ def stand_alone() -> None:
 
 
 def _end_with_the_fork_server() -> None:
-    """Have Linux kill this process when the fork server ends, whatever it is doing then."""
+    """Have Linux kill this process when the fork server ends."""
     server = forkserver._forkserver
     # The fork server lives as long as anyone holds this; that must be the run, not its workers.
     held = server._forkserver_alive_fd  # type: ignore[attr-defined]

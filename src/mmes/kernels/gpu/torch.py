@@ -97,9 +97,9 @@ class TorchKernel:
         except torch.OutOfMemoryError as error:
             raise MemoryError(
                 f"{memory.in_words(self.entry_bytes * rows * n)} for {rows} candidates of {n} "
-                f"variables do not fit on {self.device}: let go of earlier candidates before the "
-                "next ask, or give rows_at_once, a smaller archive_size or population_size. The "
-                "state is unchanged"
+                f"variables do not fit on {self.device}: delete earlier candidates before the "
+                "next ask, or set rows_at_once or a smaller archive_size or population_size. "
+                "The state is unchanged"
             ) from error
 
     def from_host(self, array: NDArray[Any]) -> torch.Tensor:
@@ -146,7 +146,7 @@ class TorchKernel:
         return None
 
     def fetched(self, values: Any) -> Any:
-        """See `Kernel.fetched`; values come through the one door."""
+        """See `Kernel.fetched`; values are converted elsewhere."""
         return values
 
     def readonly_view(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:

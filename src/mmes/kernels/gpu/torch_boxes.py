@@ -21,7 +21,7 @@ class DeviceBox(NamedTuple):
     code : BoxCode
         The treatment.
     lower, upper, knee : tensor
-        In float64, one entry per variable; `knee` is zero but for smooth bounds.
+        In float64, one entry per variable; `knee` is zero except for smooth bounds.
     lowest, highest : tensor
         The outermost points of the box that the population's precision can write.
     """

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the estimator when it is first asked for, since scikit-learn is optional."""
+    """Import the estimator on first use, because scikit-learn is optional."""
     if name == "SparseSpectralClustering":
         from mmes.lab.clustering.estimator import SparseSpectralClustering
 

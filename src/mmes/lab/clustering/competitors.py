@@ -1,9 +1,9 @@
 """White-box solvers of sparse spectral clustering, to compare the evolution strategy with.
 
 `subgradient_trust_region` is the paper's competitor GSC: a trust region that treats the objective
-as if it were smooth. `smoothed_trust_region` is the honest reference: the same trust region on
-smooth approximations that approach the objective. It uses derivatives, and where those exist it is
-the better method.
+as if it were smooth. `smoothed_trust_region` is the fair reference: the same trust region on smooth
+approximations that approach the objective. It uses derivatives; if they exist, it is the better
+method.
 """
 
 from __future__ import annotations

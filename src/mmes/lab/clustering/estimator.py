@@ -36,8 +36,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
 
     The embedding is an orthonormal U that minimises Tr(U' L U) + beta * sum_ij |(U U')_ij|, where L
     is the normalised Laplacian of a similarity graph. k-means on its rows gives the clusters. For
-    beta = 0 this is spectral clustering; a positive beta asks for similarities U U' within few
-    pairs of samples.
+    beta = 0 this is spectral clustering; a positive beta makes the similarities U U' sparse.
 
     One evaluation of the objective costs n_samples^2 * n_clusters operations and a fit takes
     thousands: this is a method for hundreds of samples, not for many thousands.
@@ -50,12 +49,13 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
         Weight of the sparsity, at least 0. Values from 0.001 to 0.01 make a difference; much
         smaller ones reproduce spectral clustering.
     affinity : {"nearest_neighbors", "paper", "rbf", "precomputed"}, default "nearest_neighbors"
-        How the similarity graph is made: Gaussian similarity of nearest neighbours, its bandwidth
-        the median of their distances; the same on samples scaled to unit norm, which is the paper's
-        construction; Gaussian similarity of all pairs; or `X` is the similarity matrix itself.
+        How the similarity graph is built: Gaussian similarity of nearest neighbours with the median
+        of their distances as bandwidth; the same on samples scaled to unit norm, which is the
+        paper's construction; Gaussian similarity of all pairs; or `X` is the similarity matrix
+        itself.
     n_neighbors : int, default 10
-        Neighbours of a sample, itself counted, for "nearest_neighbors" and "paper" (where the paper
-        takes 5). Reduced to the number of samples where there are fewer.
+        Neighbours of a sample, including itself, for "nearest_neighbors" and "paper" (5 in the
+        paper). At most the number of samples.
     gamma : float, default 1.0
         Width of the Gaussian exp(-gamma d^2) for "rbf".
     init : {"spectral", "random"}, default "spectral"
@@ -63,7 +63,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
         subspace, with long ones, as in the paper. A random start may find a lower objective;
         that need not be a better partition.
     restarts : int or "budget", default 0
-        Further independent searches, of which the lowest objective counts, or as many as
+        Number of further independent searches, of which the best counts, or as many as
         `max_evaluations` allows. With a number, each search has `max_evaluations`.
     max_evaluations : int, default 100_000
         Limit of evaluations of the objective. The paper allows 300_000.
@@ -85,7 +85,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
     objective_ : float
         Value of the objective at `embedding_`.
     n_evaluations_ : int
-        Evaluations of the objective that were spent.
+        Number of evaluations of the objective.
     n_features_in_ : int
         Number of columns of `X` in `fit`.
 
@@ -190,7 +190,7 @@ class SparseSpectralClustering(ClusterMixin, BaseEstimator):
                 return samples.copy()
 
     def _check_parameters(self) -> None:
-        """Refuse a wrong parameter; those of the search are checked by `SearchSettings`."""
+        """Refuse an invalid parameter; `SearchSettings` checks those of the search."""
         if self.affinity not in AFFINITIES:
             raise ValueError(f"affinity is {self.affinity!r}; it must be one of {AFFINITIES}")
         for name, kind, low, text in (

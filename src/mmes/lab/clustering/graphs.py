@@ -1,9 +1,9 @@
-"""Graphs on samples: the construction of the paper, its data sets, and a user's own.
+"""Graphs on samples: the construction of the paper, its data sets, and the user's data.
 
 The paper says "5-nearest-neighbour graph, Gaussian similarity, normalised Laplacian". What
 reproduces its numbers is `neighbour_affinity` on rows of unit norm: the sample itself counts as one
-of its five neighbours, and the bandwidth is the median of all selected distances, the zeros of the
-samples to themselves included.
+of its five neighbours, and the bandwidth is the median of all selected distances, including the
+zeros of the samples to themselves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Graph:
 
 
 def dataset_names() -> list[str]:
-    """Return the names of the data sets whose graphs come with the package."""
+    """Return the names of the data sets whose graphs are in the package."""
     files = (Path(entry.name) for entry in resources.files("mmes.lab.clustering.data").iterdir())
     return sorted((file.stem for file in files if file.suffix == ".npz"), key=str.lower)
 
@@ -64,8 +64,8 @@ def load_graph(name: str) -> Graph:
     Parameters
     ----------
     name : str
-        One of `dataset_names`. For the four sets of the paper that do not come with the package,
-        and for your own data, see `graph_from_mat`.
+        One of `dataset_names`. For the four sets of the paper that are not in the package, and for
+        your own data, see `graph_from_mat`.
     """
     if name not in dataset_names():
         raise ValueError(
@@ -109,7 +109,7 @@ def graph_from_mat(path: str | PathLike[str], name: str | None = None) -> Graph:
     for key in ("X", "Y"):
         if key not in content:
             found = ", ".join(sorted(k for k in content if not k.startswith("__"))) or "nothing"
-            raise ValueError(f"{path} has no variable {key!r}; it holds {found}")
+            raise ValueError(f"{path} has no variable {key!r}; it contains {found}")
     features = np.array(content["X"], dtype=np.float64, order="C")
     classes, labels = np.unique(np.asarray(content["Y"]).ravel(), return_inverse=True)
     if features.ndim != 2 or len(labels) != len(features):
@@ -158,7 +158,7 @@ def neighbour_affinity(distances: ArrayLike, n_neighbours: int = PAPER_NEIGHBOUR
     Notes
     -----
     With so many duplicates that the median is 0, the mean of the positive selected distances
-    takes its place.
+    is used instead.
     """
     distances = np.asarray(distances, dtype=np.float64)
     count = len(distances)
@@ -183,7 +183,7 @@ def neighbour_affinity(distances: ArrayLike, n_neighbours: int = PAPER_NEIGHBOUR
 def normalized_laplacian(affinity: ArrayLike) -> Array:
     """Return I - D^(-1/2) W D^(-1/2), where D holds the row sums of W.
 
-    A sample without any similarity, not even to itself, is a component of its own: its row is 0.
+    A sample without any similarity, not even to itself, is a separate component: its row is 0.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def normalized_laplacian(affinity: ArrayLike) -> Array:
     if not np.isfinite(affinity).all() or (affinity < 0.0).any():
         raise ValueError("an affinity must have finite entries >= 0")
     if not np.allclose(affinity, affinity.T, rtol=0.0, atol=SYMMETRY_TOLERANCE * affinity.max()):
-        raise ValueError("an affinity must be symmetric; (W + W.T) / 2 is")
+        raise ValueError("an affinity must be symmetric; (W + W.T) / 2 makes it so")
     degrees = affinity.sum(axis=1)
     alone = degrees == 0.0
     scale = 1.0 / np.sqrt(np.where(alone, 1.0, degrees))

@@ -17,8 +17,8 @@ _scratch = threading.local()
 def _buffer(*shape: int) -> Array:
     """Return an array whose memory this thread's next call uses again.
 
-    Memory of this size goes back to the operating system when freed, and fresh pages cost several
-    times what is computed in them.
+    Memory of this size is returned to the operating system when freed, and new pages cost several
+    times as much as the computation in them.
     """
     size = int(np.prod(shape))
     held: Array = getattr(_scratch, "held", np.empty(0))
@@ -30,8 +30,8 @@ def _buffer(*shape: int) -> Array:
 class SparseSpectralObjective:
     """f(U) = Tr(U' L U) + beta * sum_ij |(U U')_ij| for matrices U with orthonormal columns.
 
-    The value depends on the span of the columns alone. Calling the object costs about
-    N_s^2 N_c multiply-adds per candidate.
+    The value depends only on the span of the columns. Calling the object costs about N_s^2 N_c
+    multiply-adds per candidate.
 
     Parameters
     ----------

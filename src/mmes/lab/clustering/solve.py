@@ -21,14 +21,15 @@ FIRST_SIGMA = {"random": 1.0, "spectral": 0.01}
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How a search is done. The defaults are the paper's experiment.
+    """The settings of a search. The defaults are those of the paper's experiment.
 
     Attributes
     ----------
     init : str
         ``"random"`` subspace, or ``"spectral"`` for the solution with beta = 0.
     restarts : int or str
-        Further searches, each with the full budget, or ``"budget"``: as many as it allows.
+        Number of further searches, each with the full budget, or ``"budget"``: as many as it
+        allows.
     max_evaluations : int
         The budget.
     min_sigma : float
@@ -77,9 +78,9 @@ class Solution:
     value : float
         Its objective value.
     evaluations : int
-        Evaluations spent, over all searches.
+        Number of evaluations over all searches.
     searches : int
-        How many there were.
+        Number of searches.
     """
 
     basis: Array
@@ -107,9 +108,9 @@ def sparse_basis(
     beta : float
         Weight of the sparsity.
     seed : int
-        Seed of the random start and of the search; restarts take seeds derived from it.
+        Seed of the random start and of the search; restarts use seeds derived from it.
     settings : SearchSettings
-        How to search; the paper's experiment when not given.
+        How to search; by default as in the paper's experiment.
     """
     objective = SparseSpectralObjective(laplacian, beta)
     manifold = Grassmann(len(objective.laplacian), n_clusters)

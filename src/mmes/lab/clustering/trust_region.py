@@ -1,6 +1,6 @@
 """A Riemannian trust region with truncated conjugate gradients (Absil, Baker, Gallivan 2007).
 
-It minimises a `SecondOrderModel` over a manifold. Nothing here knows about clustering.
+It minimises a `SecondOrderModel` over a manifold. It does not depend on clustering.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SecondOrderModel(Protocol):
 
 @dataclass(frozen=True)
 class TrustRegionResult:
-    """Where the trust region ended.
+    """The result of the trust region.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ def _compete(args: argparse.Namespace) -> int:
     require_extras(args)
     folder = args.out or Path("out") / args.suite
     for file in args.take_over:
-        print(f"{take_over(file, Store(folder / 'runs'))} runs taken over from {file}")
+        print(f"{take_over(file, Store(folder / 'runs'))} runs imported from {file}")
     report, findings = entries.compete(competition, folder, effort_of(args))
     for table in findings.tables[:2]:
         print(to_text(table))

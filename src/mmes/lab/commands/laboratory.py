@@ -57,7 +57,7 @@ def _count(text: str) -> int:
 
 
 def add_effort(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how to carry out runs."""
+    """Add the flags that control the execution of runs."""
     parser.add_argument(
         "--workers", type=_count, metavar="N", help="number of processes (default: one per core)"
     )
@@ -103,7 +103,7 @@ def effort_of(args: argparse.Namespace) -> Effort:
 
 
 def require_extras(args: argparse.Namespace) -> None:
-    """Say which package is missing before the first run, not after hours when it is needed."""
+    """Report a missing package before the first run, not hours later."""
     for module in ("polars", "matplotlib", "scipy"):
         require(module)
     if not args.no_report:
@@ -122,7 +122,7 @@ def _chosen_effort(args: argparse.Namespace) -> Effort:
 
 
 def guarded(command: Callable[[], int], name: str) -> int:
-    """Run a command; an error about what the user asked for becomes a mistake of one sentence."""
+    """Run a command; an error about the user's input becomes a one-line mistake."""
     try:
         return command()
     except BrokenPipeError:  # the reader has gone; the program knows what to do then
@@ -181,7 +181,7 @@ def reproduce(argv: list[str]) -> int:
     )
     parser.add_argument(
         "--take-over", type=Path, action="append", default=[], metavar="FILE.csv",
-        help="count the runs of another reproduction's SECTION/runs.csv as made (may be repeated)",
+        help="import the runs in SECTION/runs.csv of another reproduction (may be repeated)",
     )  # fmt: skip
     _add_choice(parser)
     add_effort(parser)
@@ -196,7 +196,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     for file in args.take_over:
         planned = [run for section in sections for run in section.runs(extent)]
         count = take_over_section(file, planned, Store(folder / "runs"))
-        print(f"{count} runs taken over from {file}")
+        print(f"{count} runs imported from {file}")
     if args.list:
         for section in sections:
             _list(section, extent, folder, _chosen_effort(args))
@@ -208,7 +208,7 @@ def _reproduce(args: argparse.Namespace) -> int:
     for section in sections:
         print(f"== {section.title} ({section.name}, {extent.value})", flush=True)
         for sentence in section.missing(extent):
-            print(f"left out: {sentence}")
+            print(f"not included: {sentence}")
         report, findings = reproduce_section(section, extent, folder, _chosen_effort(args))
         failed += len(report.failed) if report else 0
         for table in findings.tables:
@@ -223,7 +223,7 @@ def _reproduce(args: argparse.Namespace) -> int:
 
 
 def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> None:
-    """Print a section and, where some of its runs are made, the cells that lack others."""
+    """Print a section and, if some of its runs are finished, the cells with missing runs."""
     runs = section.runs(extent)
     print(f"{section.name:<12} {section.title} ({len(runs)} runs, {extent.value})")
     finished = Store(folder / "runs").finished()
@@ -231,7 +231,7 @@ def _list(section: Section, extent: Extent, folder: Path, effort: Effort) -> Non
     made = sum(run.key in finished for run in wanted)
     if not made:
         return
-    rest = "; missing, with the number made:" if made < len(wanted) else ""
+    rest = "; missing (finished of planned):" if made < len(wanted) else ""
     print(f"  {made} of {len(wanted)} runs are in {folder}{rest}")
     for (problem, dimension), cells in missing_runs(wanted, finished).items():
         words = [f"{strategy} {count} of {total}" for strategy, (count, total) in cells.items()]

@@ -1,4 +1,4 @@
-"""The bounded algorithms that the CEC tables compare with, and differential grouping."""
+"""The algorithms for bounded problems in the CEC tables, and differential grouping."""
 
 from mmes.lab.competitors.ccpso2 import CCPSO2
 from mmes.lab.competitors.decc_dg import DECCDG

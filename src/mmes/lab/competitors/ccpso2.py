@@ -105,7 +105,7 @@ class CCPSO2(Competitor):
 
 
 def best_neighbours(values: Vector) -> Indices:
-    """Return, for each place on a ring, which of it and its two neighbours has the best value."""
+    """Return for each position on a ring which of it and its neighbours has the best value."""
     places = np.arange(values.size)
     around = np.stack([np.roll(places, 1), places, np.roll(places, -1)])
     return around[values[around].argmin(axis=0), places]

@@ -95,7 +95,7 @@ def weighted(
     generations: int,
     steps: Iterator[int],
 ) -> Asking[None]:
-    """Improve a point by one factor per group; nothing is asked where a group allows no factor."""
+    """Improve a point by one factor per group; groups that allow no factor are skipped."""
     low, high = weight_bounds(setting, groups, point.x)
     if (low > high).any():
         return

@@ -95,7 +95,7 @@ class MASWChains(Competitor):
 
 @dataclass
 class Herd:
-    """The population, and what local search knows of its members."""
+    """The population, and the state of the local search for each member."""
 
     points: Vector
     values: Vector
@@ -105,7 +105,7 @@ class Herd:
         self.exhausted: set[int] = set()
 
     def replace_worst(self, child: Vector, value: float) -> None:
-        """Let a child take the worst member's place if it is better; the chain there is lost."""
+        """Replace the worst member by a child if it is better; its chain is lost."""
         worst = int(self.values.argmax())
         if value < self.values[worst]:
             self.points[worst], self.values[worst] = child, value
@@ -132,11 +132,11 @@ class Herd:
 
 
 def breed(setting: Setting, herd: Herd, children: int, steps: Iterator[int]) -> Asking[None]:
-    """Carry out so many steps of the steady-state genetic algorithm, one child per step.
+    """Make this many steps of the steady-state genetic algorithm, one child per step.
 
-    Several children are asked at a time where that makes no difference: `c` children replace none
-    but the `c` worst members (and each other), so a child whose possible parents are not among the
-    `c` worst is the same before and after the `c` children before it have been taken in.
+    Several children are requested at a time if that makes no difference: `c` children can replace
+    only the `c` worst members (and each other), so a child whose possible parents are not among the
+    `c` worst does not depend on the `c` children before it.
     """
     members = herd.values.size
     numbered = [next(steps) for _ in range(children)]

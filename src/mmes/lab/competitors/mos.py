@@ -32,7 +32,7 @@ from mmes.lab.competitors.shell import Competitor, population_option
 SMALLEST_SHARE = 0.2
 ADJUSTMENT = 0.05
 STEPS_BEFORE_COUNTING = 10
-"""After so many steps the numbers of improvements may overrule the qualities."""
+"""After this many steps the numbers of improvements may overrule the qualities."""
 COUNTED_PER_SHARE = 1500
 
 
@@ -104,7 +104,7 @@ class MOS(Competitor):
 
 @dataclass
 class Crowd:
-    """The population, and the search range that its best member carries."""
+    """The population, and the search range of its best member."""
 
     points: Vector
     values: Vector
@@ -116,13 +116,13 @@ class Crowd:
         return Incumbent.of(self.points, self.values)
 
     def replace_best(self, point: Incumbent) -> None:
-        """Put a point in the place of the best member."""
+        """Replace the best member by a point."""
         best = int(self.values.argmin())
         self.points[best], self.values[best] = point.x, point.value
 
 
 def allotments(evaluations: int, shares: Vector) -> list[int]:
-    """Divide evaluations by the shares, rounding down; the smallest get what is left, by one."""
+    """Divide evaluations by the shares, rounding down; the smallest get one of the rest each."""
     allotted = [int(evaluations * share) for share in shares]
     for _ in range(evaluations - sum(allotted)):
         allotted[allotted.index(min(allotted))] += 1
@@ -130,7 +130,7 @@ def allotments(evaluations: int, shares: Vector) -> list[int]:
 
 
 def updated_shares(shares: Vector, gains: list[Gains], steps: int) -> Vector:
-    """Return the shares after a step: the best techniques take a little from the others.
+    """Return the shares after a step: the best techniques gain a little from the others.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def updated_shares(shares: Vector, gains: list[Gains], steps: int) -> Vector:
     gains : list of Gains
         What each achieved in the step; its quality is the mean relative gain per evaluation.
     steps : int
-        Steps carried out so far.
+        Number of steps so far.
     """
     merit = np.array([each.relative / max(each.evaluations, 1) for each in gains])
     best = merit == merit.max()
@@ -158,7 +158,7 @@ def updated_shares(shares: Vector, gains: list[Gains], steps: int) -> Vector:
 def genetic(
     setting: Setting, crowd: Crowd, evaluations: int, steps: Iterator[int]
 ) -> Asking[Gains]:
-    """Carry out generations of the genetic algorithm until the evaluations are used.
+    """Run generations of the genetic algorithm until the evaluations are used up.
 
     Improvements are not counted: the technique never wins by their number.
     """
@@ -206,8 +206,8 @@ def offspring(setting: Setting, crowd: Crowd, wanted: int, step: int) -> tuple[V
 class Techniques:
     """The two local searches, with what they keep for the whole run.
 
-    Each remembers its own point and goes on from the better one of it and the population's best;
-    the result takes the place of the population's best.
+    Each remembers its point and continues from the better of this point and the population's best;
+    the result replaces the population's best.
     """
 
     def __init__(self, setting: Setting, configuration: Configuration, steps: Iterator[int]):

@@ -62,8 +62,8 @@ class Competitor(Optimizer):
     x0 : array_like
         A point in the box: one member of the first population.
     sigma0 : float, optional
-        Not used: the box tells the size of all steps. It is taken, as `scale` is, so that these
-        algorithms can stand wherever a strategy stands.
+        Not used: the box determines the size of all steps. It is accepted, like `scale`, so that
+        these algorithms can be used like strategies.
     bounds : tuple, list
         (lower, upper), or one pair per variable, finite. No point ever lies outside.
     scale, manifold : None
@@ -73,9 +73,10 @@ class Competitor(Optimizer):
 
     Notes
     -----
-    How many points `ask` returns differs from call to call: a whole population, or a single step
-    of a local search. The search is a pure function of the seed and of the values told; a state is
-    the list of these values, and `from_state` walks through them again without evaluating.
+    The number of points that `ask` returns differs from call to call: a whole population, or a
+    single step of a local search. The search is a pure function of the seed and of the values told;
+    a state is the list of these values, and `from_state` replays the search with them, without
+    evaluating.
     """
 
     own_options: ClassVar[tuple[Option, ...]] = ()
@@ -167,7 +168,7 @@ class Competitor(Optimizer):
 
     @property
     def sigma(self) -> float:
-        """As it was given: these algorithms have no mutation strength."""
+        """The given value: these algorithms have no mutation strength."""
         return self.sigma0
 
     # Ask and tell
@@ -201,7 +202,7 @@ class Competitor(Optimizer):
     # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """See `Optimizer.state`: the values told, from which the search is walked through again."""
+        """See `Optimizer.state`: the values told, with which the search is replayed."""
         setting = self._setting
         arrays = {
             "start": setting.start,
@@ -231,14 +232,14 @@ class Competitor(Optimizer):
     ) -> Self:
         """See `Optimizer.from_state`.
 
-        It walks through the values told once more, without evaluating: that takes the time that
-        the search itself took, objective not counted.
+        It replays the search with the values told, without evaluating. This takes as long as the
+        search itself took, without the objective.
 
         Raises
         ------
         ValueError
-            If the state is another strategy's, or walking through its values does not lead to the
-            best point that it names.
+            If the state is of another strategy, or replaying its values does not lead to its best
+            point.
         """
         if device is not None:
             raise ValueError(f"the strategy {cls.name!r} works on numpy arrays, not on {device!r}")
@@ -274,7 +275,7 @@ class Competitor(Optimizer):
 
     @classmethod
     def _planned(cls, n: int, options: dict[str, Any], held: int = 0) -> int:
-        """Return the bytes that are needed; refuse what does not fit, before it is allocated."""
+        """Return the memory in bytes; refuse what does not fit before it is allocated."""
         size = options["population_size"]
         # The population, one of trials, and what is computed on the way.
         needed = 8 * n * (6 * size + 20)
@@ -296,7 +297,7 @@ class Competitor(Optimizer):
         self._batch = self._readonly_view(self._asking.send(values))
 
     def _complete_many(self, values: Vector) -> Vector:
-        """Take note of the values; return them as the search sees them, all finite."""
+        """Record the values; return them as the search sees them, all finite."""
         finite = np.isfinite(values)
         seen = values
         if not finite.all():

@@ -1,7 +1,7 @@
-"""Whether runs can be made, found out before any is begun.
+"""Checks that runs can be made, before any is started.
 
-Sections of the paper name what this version does not have, and go on; a user's plan is refused with
-the first mistake in it.
+Sections of the paper list what this version does not have, and continue; a user's plan is refused
+at the first mistake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mmes.run.options import LIMITS
 from mmes.strategies import Optimizer, automatic, get_strategy, is_auto
 
 RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
-"""Limits that a strategy of a plan may have of its own; target and budget are the plan's."""
+"""Limits that each strategy of a plan may set; target and budget are those of the plan."""
 
 
 def strategy_for(name: str, n: int) -> type[Optimizer]:
@@ -61,7 +61,7 @@ def _missing_piece(run: Trial) -> str | None:
 
 
 def missing_pieces(runs: Iterable[Trial]) -> list[str]:
-    """Return one sentence for every strategy and problem of the runs that is not there."""
+    """Return one sentence for every strategy and problem of the runs that does not exist."""
     found = (_missing_piece(run) for run in runs)
     return list(dict.fromkeys(sentence for sentence in found if sentence))
 
@@ -69,8 +69,7 @@ def missing_pieces(runs: Iterable[Trial]) -> list[str]:
 def refuse_mistakes(runs: Iterable[Trial]) -> None:
     """Raise PlanError where a strategy, a problem or an option of the runs is not there or wrong.
 
-    Files of the user's are imported for it, since a function that is not there would fail every
-    run.
+    The user's files are imported for this, because a missing function would fail every run.
     """
     listed = list(runs)
     missing = missing_pieces(listed)

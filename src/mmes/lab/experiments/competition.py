@@ -64,7 +64,7 @@ class Competition:
     suite : str
         One of `SUITES`.
     strategies : tuple of Strategy
-        Who competes.
+        The strategies to compare.
     functions : tuple of str
         Functions of the suite, such as ``"f1"``.
     seeds : tuple of int
@@ -124,7 +124,7 @@ def function_of(suite: str, name: str) -> Objective:
 
 
 def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
-    """Return a strategy as it competes: with restarts, unless it brings its own.
+    """Return a strategy with restarts, unless it sets its own.
 
     Algorithms that search a box only have no notion of a restart from outside; evolution strategies
     start again with twice the population when the best value stagnates.
@@ -162,7 +162,7 @@ def compete(competition: Competition, folder: Path, effort: Effort) -> tuple[Rep
 def finished_runs(
     store: Store, suite: str, budget: int
 ) -> tuple[list[Trial], dict[str, TrialResult]]:
-    """Return all stored runs of a suite with a budget, whoever made them, in the suite's order."""
+    """Return all stored runs of a suite with a budget, in the order of the suite."""
     order = SUITES[suite]
     runs = [
         replace(run, strategy=_in_text(run.strategy))

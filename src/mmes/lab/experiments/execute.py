@@ -1,4 +1,4 @@
-"""One run: from its description to its outcome, in whatever process it is called."""
+"""One run: from its description to its result, in any process."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def ending_of_the_paper(restarts: bool, sigma0: float) -> dict[str, Any]:
 
 
 def perform(run: Trial) -> TrialResult:
-    """Carry out one run and return what it gave."""
+    """Make one run and return its result."""
     if is_clustering(run.objective.name):
         return perform_over_subspaces(run, versions())
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)

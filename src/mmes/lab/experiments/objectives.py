@@ -51,7 +51,7 @@ def fixed_dimension(name: str) -> int | None:
 
 
 def recommended_treatment(name: str) -> str:
-    """Return how candidates are kept in the box of a problem where a plan does not say it."""
+    """Return how candidates are kept in the box of a problem if the plan does not say so."""
     known = {entry.name: entry.treatment for entry in problems.entries()}
     return known.get(name, "none")
 
@@ -87,7 +87,7 @@ def named_file(name: str) -> tuple[Path | None, str]:
 
 
 def _rowwise(function: Callable[[Vector], Any]) -> Callable[[Vector], Vector]:
-    """Return the function of a batch; what it returns goes through the door of all objectives."""
+    """Return the function of a batch; its values are checked like those of all objectives."""
     return lambda points: np.array([as_value(function(x)) for x in points])
 
 
@@ -128,7 +128,7 @@ def resolve(
         Settings of the problem; see `mmes.lab.experiments.plan.Objective`.
     seed : int
         Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
-        every run has a rotation of its own.
+        every run has a different rotation.
     """
     if is_location(name):
         return _from_function(name, dimension, options or {})

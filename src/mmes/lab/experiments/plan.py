@@ -1,7 +1,7 @@
 """What to run: strategies x problems x dimensions x seeds under one budget.
 
-A `Plan` is the grid a person writes, in Python or TOML; a `Trial` is one cell of it with one seed,
-and its `key` says what the run is, so that a store can tell finished runs from missing ones.
+A `Plan` is the grid that the user writes, in Python or TOML; a `Trial` is one cell of it with one
+seed, and its `key` says what the run is, so that a store can tell finished runs from missing ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlanError(ValueError):
 
 
 def checked_key(key: Any) -> str:
-    """Return the key of a run, once it is known to be one: it becomes the name of a file."""
+    """Return the key of a run after checking it, because it becomes the name of a file."""
     if not isinstance(key, str) or not re.fullmatch(f"[0-9a-f]{{{KEY_LENGTH}}}", key):
         raise ValueError(f"key must be {KEY_LENGTH} hexadecimal digits, not {key!r}")
     return key
@@ -107,7 +107,7 @@ class Objective:
         Settings of the problem, such as ``alpha`` of the ellipsoid; for a function ``vectorized``
         (it takes a (k, n) batch), ``lower`` and ``upper`` (its box).
     dimension : int or None
-        Where it is not the plan's; not needed for a problem that has a dimension of its own.
+        If it differs from the plan's; not needed for a problem with a fixed dimension.
     """
 
     name: str
@@ -121,12 +121,12 @@ class Objective:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: everything that decides its outcome, and the labels it is shown under.
+    """One run: everything that affects its result, and its labels.
 
     Attributes
     ----------
     strategy, objective : Strategy, Objective
-        Who minimises what.
+        The strategy and the problem.
     dimension, seed, max_evaluations : int
         Number of variables, seed of start point and strategy, budget.
     target : float or None
@@ -158,7 +158,7 @@ class Trial:
 
     @cached_property
     def key(self) -> str:
-        """A short hash of everything that decides the outcome; labels are no part of it.
+        """A short hash of everything that affects the result; labels are not part of it.
 
         A function or strategy in a file counts by the file's name and content, not its folder, so
         results can be merged from several machines and an edited function is run again.
@@ -249,7 +249,7 @@ class Plan:
             if not values:
                 raise PlanError(f"{name} is empty; give at least one")
             if len(set(values)) < len(values):
-                raise PlanError(f"{name} holds a value twice: {values}")
+                raise PlanError(f"{name} contains a value twice: {values}")
         labels = [s.label for s in self.strategies]
         _refuse_repeats("strategies", labels)
         _refuse_repeats("problems", [o.label for o in self.objectives])
@@ -344,7 +344,7 @@ def plan_from(data: Mapping[str, Any], folder: Path | None = None) -> Plan:
         raise PlanError(f"problems must be a list, not {problems!r}")
     strategies = data.get("strategy", [{"name": "mmes", "label": "MMES"}])
     if not isinstance(strategies, list):
-        raise PlanError("write each strategy as a table of its own: [[strategy]]")
+        raise PlanError("write each strategy as a separate table: [[strategy]]")
     defaults = {key: data[key] for key in ("name", "bounds", "chosen", "notes") if key in data}
     for key, value in defaults.items():
         if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Carry out sections of the paper, or a plan of one's own, into a folder.
+"""Run sections of the paper, or the user's plan, in a folder.
 
 The folder holds ``runs/`` (the store), one folder per section with its tables and figures, and
 ``laboratory.json``, which says what it is, so that a report can be made of it at any time.
@@ -104,7 +104,7 @@ class Laboratory:
             return cls(folder, about.pop("kind"), about)
         if (folder / "runs").is_dir():
             return cls(folder, "comparison", {"name": folder.name})
-        raise ValueError(f"{folder} holds neither {MANIFEST} nor a folder of runs")
+        raise ValueError(f"{folder} contains neither {MANIFEST} nor a folder of runs")
 
 
 def carry_out(runs: Sequence[Trial], store: Store, effort: Effort, workers: int | None) -> Report:

@@ -196,7 +196,7 @@ def execute(
     workers : int, optional
         Processes, one run each at a time; all usable cores by default.
     time_limit : float, optional
-        After so many seconds no further run is begun; those in progress are finished.
+        After this many seconds no further run is started; those in progress are finished.
     function : callable
         What a run is; `mmes.lab.experiments.execute.perform` by default.
     show : bool

@@ -1,4 +1,4 @@
-"""The report of a folder of experiments: sections of the paper, or a comparison of one's own."""
+"""The report of a folder of experiments: sections of the paper, or the user's comparison."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def comparison_page(laboratory: Laboratory) -> Page:
     runs = laboratory.store.runs()
     outcomes = laboratory.store.outcomes()
     if not runs:
-        raise ValueError(f"{laboratory.folder} holds no finished run yet")
+        raise ValueError(f"{laboratory.folder} contains no finished run yet")
     # The store sorts by key; a reader wants the order of the plan, as far as it is known.
     columns = laboratory.about.get("strategies", [])
     rows = laboratory.about.get("problems", [])
@@ -192,7 +192,7 @@ def reproduction_page(laboratory: Laboratory) -> Page:
     every_outcome: dict[str, TrialResult] = {}
     for section in chosen_sections(laboratory.about["sections"]):
         material = material_of(section, extent, laboratory.folder, stored)
-        pending = (f"{material.pending} of {len(material.runs)} runs are not made yet.",)
+        pending = (f"{material.pending} of {len(material.runs)} runs are missing.",)
         empty = PageSection(
             section.name,
             section.title,

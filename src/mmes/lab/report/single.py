@@ -35,7 +35,7 @@ def read_history(path: Path) -> dict[str, Floats]:
     try:
         return {name: np.array([float(row[name]) for row in rows]) for name in columns}
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds a line that is not numbers: {error}") from None
+        raise ValueError(f"{path} has a line that does not consist of numbers: {error}") from None
 
 
 def _by_start(history: dict[str, Floats], column: str) -> tuple[Series, ...]:
@@ -122,7 +122,7 @@ def single_page(folder: Path) -> Page:
     except json.JSONDecodeError as error:
         raise ValueError(f"{folder / RESULT} is not valid JSON: {error}") from None
     if not isinstance(result, dict):
-        raise ValueError(f"{folder / RESULT} must hold an object with the fields of a result")
+        raise ValueError(f"{folder / RESULT} must contain an object with the fields of a result")
     history = read_history(folder / HISTORY) if (folder / HISTORY).is_file() else None
     x = None
     if (folder / POINT).is_file():

@@ -1,8 +1,8 @@
-"""Batches of data: which one a generation has, and what a run on batches does otherwise.
+"""Batches of data: the batch of each generation, and how a run on batches differs from others.
 
-Each generation has a batch of its own, the same for all its candidates and probes. Its values say
-how the candidates compare, and nothing about those of another generation. So the step size is
-learnt by probes, no test compares values of different generations, and the result is the mean.
+Each generation has another batch, the same for all its candidates and probes. Its values can be
+compared with each other, but not with those of another generation. So probes adapt the step size,
+no test compares values of different generations, and the result is the mean.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _DEFAULTS = {option.name: option.default for option in RUN_OPTIONS}
 
 
 class Batches:
-    """Gives each generation its batch.
+    """Provides the batch of each generation.
 
     Parameters
     ----------
     given : callable or iterable
         As in `mmes.minimize`.
     objective : OnBatch
-        What is told which batch is next.
+        The objective that receives the batch.
     """
 
     def __init__(self, given: Any, objective: OnBatch):
@@ -55,12 +55,12 @@ class Batches:
 
     @classmethod
     def checked(cls, given: Any, objective: Any, workers: Any) -> Batches | None:
-        """Return the batches of a run; None where there are none.
+        """Return the batches of a run; None if there are none.
 
         Raises
         ------
         TypeError, ValueError
-            If they are no batches, or the workers cannot have them.
+            If they are not batches, or cannot be used with these workers.
         """
         if given is None:
             return None
@@ -74,20 +74,20 @@ class Batches:
             )
         if is_evaluator(workers):
             raise ValueError(
-                "batches cannot be combined with an evaluator of your own: it is given the "
-                "generation's number and can choose the batch by it"
+                "batches cannot be combined with a custom evaluator, which can choose the batch "
+                "by the number of the generation"
             )
         if isinstance(workers, MakesEvaluator) and not callable(given):
             raise ValueError(
-                "with replicas, batches must be a function of the generation's number, which each "
-                f"of them calls itself, not {type(given).__name__}"
+                "with replicas, batches must be a function of the generation's number, which "
+                f"each replica calls, not {type(given).__name__}"
             )
         if not isinstance(objective, OnBatch):
             raise TypeError(f"fun must be callable, not {objective!r}")
         return cls(given, objective)
 
     def see(self, generation: int) -> None:
-        """Let the objective go on with the batch of a generation."""
+        """Give the batch of a generation to the objective."""
         if generation == self.seen:
             return
         self._objective.take(generation if self._numbered else self._batch_of(generation))
@@ -97,9 +97,9 @@ class Batches:
         if self._once:
             if self._read == 0 and generation > 0:
                 warn_user(
-                    "batches is an iterator, which cannot be wound forward to generation "
-                    f"{generation}: the resumed run goes on with its next batch, and differs from "
-                    "the run without a break",
+                    f"batches is an iterator and cannot be advanced to generation {generation}: "
+                    "the resumed run continues with its next batch, and differs from an "
+                    "uninterrupted run",
                     CheckpointWarning,
                 )
             return self._next()
@@ -122,13 +122,13 @@ class Batches:
         if self._read == 0:
             raise ValueError("batches is empty: at least one batch is needed")
         raise ValueError(
-            f"batches ended after {self._read}, and cannot be read again: give an iterable that "
+            f"batches ended after {self._read} and cannot be read again: use an iterable that "
             "can, such as a list or a DataLoader, or a function of the generation's number"
         )
 
 
 def check_target(target: float | None, batches: Batches | None, validation: Any) -> None:
-    """Refuse a target that values of single batches would have to reach."""
+    """Refuse a target without validation, because values of single batches cannot show it."""
     if target is not None and batches is not None and validation is None:
         raise ValueError(
             f"target={target:g} needs validation= where batches= is given: a value of one batch "
@@ -137,7 +137,7 @@ def check_target(target: float | None, batches: Batches | None, validation: Any)
 
 
 def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """Return the options of a run on batches, with what follows from the batches filled in.
+    """Return the options of a run on batches, including those that batches imply.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from mmes.strategies.parts.record import checked_scalar, checked_value
 
 
 class Validation:
-    """Asks for the validation loss of the mean, and keeps the best mean.
+    """Evaluates the validation loss of the mean, and keeps the best mean.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Validation:
     since : int
         Validations since the best.
     at_end : float or None
-        The loss of the mean at the end of a run; dropped if the run goes on.
+        The loss of the mean at the end of a run; deleted if the run continues.
     """
 
     def __init__(self, fun: Any, every: int, patience: int | None):
@@ -53,28 +53,28 @@ class Validation:
 
     @classmethod
     def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation | None:
-        """Return the validation of a run; None where there is none.
+        """Return the validation of a run; None if there is none.
 
         Raises
         ------
         TypeError, ValueError
-            If it cannot be called, or cannot be combined with what else was given.
+            If it is not callable, or cannot be combined with other arguments.
         """
         if fun is None:
             if limits["patience"] is not None:
-                raise ValueError("patience needs validation=, the loss that it looks at")
+                raise ValueError("patience needs validation=, the loss that it checks")
             return None
         if constraints is not None:
             raise ValueError("constraints cannot be combined with validation")
         return cls(fun, limits["validation_every"], limits["patience"])
 
     def due(self, generation: int) -> bool:
-        """Return whether the mean after so many generations is to be validated, and was not."""
+        """Return whether the mean after `generation` generations must be validated."""
         done = self.count > 0 and generation == self.generation
         return not done and generation % self._every == 0
 
     def value(self, mean: Any, generation: int) -> float:
-        """Return the loss of a mean; an error tells that it came from here."""
+        """Return the loss of a mean; an error gets a note that it came from here."""
         try:
             found = as_value(self._fun(mean))
         except Exception as error:
@@ -83,7 +83,7 @@ class Validation:
         return math.inf if math.isnan(found) else found
 
     def take(self, value: float, generation: int, copy: Callable[[], Any]) -> None:
-        """Take note of the loss after so many generations; `copy` returns the mean, to be kept."""
+        """Record the loss after `generation` generations; `copy` returns a copy of the mean."""
         self.last, self.generation = value, generation
         self.count += 1
         self.since += 1
@@ -92,12 +92,12 @@ class Validation:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the patience is at its end."""
+        """Whether the patience is exhausted."""
         return self._patience is not None and self.since >= self._patience
 
     @property
     def lowest(self) -> float:
-        """The best loss, that at the end included."""
+        """The best loss, including that at the end."""
         return self.best if self.at_end is None else min(self.best, self.at_end)
 
     # Saving and restoring

@@ -1,4 +1,4 @@
-"""Box treatments: how the points of a search become points of the box. One file each.
+"""Treatments of bounds: maps from points of the search to points of the box, one file each.
 
 `BOXES` names them; to add one, write its file and its line here.
 """

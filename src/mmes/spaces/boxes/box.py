@@ -1,4 +1,4 @@
-"""What a box treatment is: the bounds, and a map of points into them and back."""
+"""The interface of a treatment of bounds: the bounds, and a map of points into them and back."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Vector = NDArray[np.float64]
 
 
 class BoxCode(IntEnum):
-    """The treatments that compiled kernels know by heart; the values are those of the native one.
+    """The treatments built into the compiled kernels; the values are those of the native kernel.
 
-    A treatment without a code of its own works too: kernels on the host call its `map_points`.
+    Other treatments work too: kernels on the host call their `map_points`.
     """
 
     NONE = 0
@@ -26,7 +26,7 @@ class BoxCode(IntEnum):
 
 
 class Start(NamedTuple):
-    """Where a search begins, for treatments that depend on it."""
+    """The start of a search, for treatments that depend on it."""
 
     point: Vector
     reach: Vector | float
@@ -40,7 +40,7 @@ class Box:
     Attributes
     ----------
     lower, upper : ndarray
-        The bounds, one entry per variable; infinite ones do not bind.
+        The bounds, one entry per variable; infinite entries mean no bound.
     """
 
     name: ClassVar[str]
@@ -57,33 +57,33 @@ class Box:
 
     @classmethod
     def around(cls, lower: Vector, upper: Vector, start: Start) -> Self:
-        """Return the treatment for a search that begins there."""
+        """Return the treatment for a search with this start."""
         del start
         return cls(lower, upper)
 
     def map_points(self, points: Vector) -> Vector:
-        """Return the points of the box that stand for points of the search, one per row."""
+        """Return the points of the box for points of the search, one per row."""
         raise NotImplementedError(f"{type(self).__name__} must define map_points")
 
     def map_back(self, point: Vector) -> Vector:
-        """Return a point of the search that stands for this point of the box."""
+        """Return a point of the search that is mapped to this point of the box."""
         return np.array(point)
 
     def walls(self) -> Box | None:
-        """Return the map of points that are no candidates; None where they are clipped."""
+        """Return the map of points that are not candidates; None if they are clipped."""
         return None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a state keeps of it; `from_arrays` makes the same box again."""
+        """Return its arrays for a state; `from_arrays` restores the box."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Return the box that `arrays` was taken from; ValueError if they are none of a box."""
+        """Return the box with these arrays; ValueError if they are invalid."""
         made = {f.name: np.array(arrays[f.name], dtype=np.float64) for f in fields(cls)}
         for name, array in made.items():
             side = name in ("lower", "upper")
             good = ~np.isnan(array) if side else np.isfinite(array) & (array >= 0)
             if array.shape != made["lower"].shape or not good.all():
-                raise ValueError(f"{name} is no array of a box")
+                raise ValueError(f"{name} is not a valid array of a box")
         return cls(**made)

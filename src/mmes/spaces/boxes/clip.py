@@ -1,6 +1,6 @@
-"""Clipping: a coordinate outside the box goes onto its wall. The tables of the CEC suites need it.
+"""Clipping: a coordinate outside the box is moved to the bound, as in the tables of the CEC suites.
 
-An optimum on the wall is hard for it: most candidates lie on the wall, and steps along it are cut.
+An optimum on a bound is hard for it: most candidates lie on the bound, and steps along it are cut.
 """
 
 from __future__ import annotations

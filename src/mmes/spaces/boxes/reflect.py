@@ -1,4 +1,4 @@
-"""Reflection: a coordinate outside the box is folded back, as a ray between two mirrors."""
+"""Reflection: a coordinate outside the box is mirrored at the bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmes.spaces.boxes.box import Box, BoxCode, Vector
 
 @dataclass(frozen=True)
 class Reflect(Box):
-    """The mirror image in the box; where only one bound is finite, in that mirror."""
+    """The mirror image in the box; if only one bound is finite, at that bound."""
 
     name = "reflect"
     code = BoxCode.REFLECT
@@ -27,7 +27,7 @@ class Reflect(Box):
 def fold(points: Any, lower: Any, upper: Any, arrays: Any = np) -> Any:
     """Return the points folded onto [lower, upper], up to rounding at the walls.
 
-    `arrays` is the module that knows such arrays: numpy or torch.
+    `arrays` is the module of the arrays: numpy or torch.
     """
     where = arrays.where
     with np.errstate(invalid="ignore", over="ignore"):

@@ -3,11 +3,11 @@
 An integer variable with bounds is folded onto [lower - 1/2, upper + 1/2] before it is rounded, so
 that both ends are as likely as the integers between them. The other variables have smooth bounds.
 
-A variable whose steps are much shorter than 1/2 would stay on its integer for ever. So its steps
-are widened, in each generation, to a standard deviation with which a candidate leaves the integer
-in the middle of which the mean lies with probability 1 / (lambda k), k integers: the margin of
-Hamano et al. 2022 for such a mean. N.B. they change the covariance matrix and the mean; here the
-candidates are changed, which every strategy can learn from, and the mean stays.
+A variable whose steps are much shorter than 1/2 would stay on its integer forever. So its steps are
+widened, in each generation, to a standard deviation with which a candidate leaves the integer in
+the middle of which the mean lies with probability 1 / (lambda k), k integers: the margin of Hamano
+et al. 2022 for such a mean. N.B. they change the covariance matrix and the mean; here only the
+candidates are changed, from which every strategy can learn.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Rounded(Box):
 
     @classmethod
     def around(cls, lower: Vector, upper: Vector, start: Start) -> Self:
-        """Not of use here: see `of_integers`."""
+        """Not used here; see `of_integers`."""
         raise NotImplementedError("integers are needed")
 
     @classmethod
     def of_integers(cls, box: tuple[Vector, Vector], mask: NDArray[np.bool_], start: Start) -> Self:
-        """Return the treatment for a search that begins there; `mask` says what is an integer."""
+        """Return the treatment for a search with this start; `mask` marks the integers."""
         lower, upper = box
         knee = np.where(mask, 0.0, Smooth.around(lower, upper, start).knee)
         return cls(lower, upper, np.ascontiguousarray(knee), mask.astype(np.float64))
@@ -82,9 +82,9 @@ class Rounded(Box):
         return not bool(((self.integers == 0) & (self.lower < self.upper)).any())
 
     def least_sigma(self, candidates: int, smallest: float) -> float:
-        """Return the mutation strength that a search does not go below.
+        """Return the lower limit of the mutation strength.
 
-        Where only integers can change, their margin; else `smallest`: shorter steps are none.
+        If only integers can change, their margin; otherwise `smallest`.
         """
         return margin(self.count * candidates) if self.alone else smallest
 
@@ -102,7 +102,7 @@ class Rounded(Box):
 
 @dataclass(frozen=True)
 class RoundedWalls(Box):
-    """Clipping and rounding, for points that are no candidates."""
+    """Clipping and rounding, for points that are not candidates."""
 
     name = "rounded-walls"
 
@@ -114,14 +114,14 @@ class RoundedWalls(Box):
 
 
 def margin(draws: int) -> float:
-    """Return the standard deviation with which one of so many draws leaves an integer."""
+    """Return the standard deviation with which one of `draws` draws leaves an integer."""
     return 0.5 / NormalDist().inv_cdf(1.0 - 0.5 / max(draws, 2))
 
 
 def integer_box(
     box: tuple[Vector, Vector] | None, mask: NDArray[np.bool_]
 ) -> tuple[Vector, Vector]:
-    """Return bounds that are integers where the variables are; infinite where nothing bounds.
+    """Return bounds with integers for integer variables; infinite without a bound.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def integer_mask(integers: Any, n: int) -> NDArray[np.bool_]:
     Raises
     ------
     TypeError, ValueError
-        If `integers` are neither indices of variables nor a mask nor True.
+        If `integers` is neither indices of variables nor a mask nor True.
     """
     if integers is True:
         return np.ones(n, dtype=bool)

@@ -1,13 +1,13 @@
 """Smooth bounds: the search runs without bounds in y, and f is evaluated at x = T(y) in the box.
 
-With a knee of half-width a at a wall, per variable:
+With a transition zone (knee) of half-width a at a bound, for each variable:
 
     fold y onto [lower - a, upper + a], as between mirrors;
     y < lower + a:  x = lower + (y - (lower - a))^2 / (4 a)
     y > upper - a:  x = upper - (y - (upper + a))^2 / (4 a)
     else            x = y
 
-T is the identity inside and has a continuous derivative, so that an optimum on the wall becomes a
+T is the identity inside and has a continuous derivative, so that an optimum at a bound becomes a
 smooth minimum instead of a corner.
 """
 
@@ -33,7 +33,7 @@ class Smooth(Box):
     Attributes
     ----------
     knee : ndarray
-        The half-width a of the knees of each variable; 0 for a variable that is fixed or free.
+        The half-width a of the knees of each variable; 0 for a fixed or unbounded variable.
     """
 
     name = "smooth"
@@ -44,7 +44,7 @@ class Smooth(Box):
 
     @classmethod
     def around(cls, lower: Vector, upper: Vector, start: Start) -> Self:
-        """See `Box.around`: where only one side is bounded, its distance from the start counts."""
+        """See `Box.around`: with only one bound, its distance from the start determines a."""
         with np.errstate(invalid="ignore"):
             width = upper - lower
             wall = np.where(np.isfinite(lower), lower, upper)

@@ -1,7 +1,7 @@
-"""Spaces to search in: each says how to step, how to come back and how to carry directions along.
+"""Manifolds as search spaces: each defines projection, retraction and transport of directions.
 
-A strategy that talks to a `Manifold` and to nothing else works on all of them; `Euclidean` is the
-case in which projecting changes nothing and retracting is addition.
+A strategy that uses only the interface of `Manifold` works on all of them; in `Euclidean` space
+projection is the identity and retraction is addition.
 """
 
 from mmes.spaces.manifolds.euclidean import Euclidean

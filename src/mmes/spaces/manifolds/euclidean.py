@@ -1,4 +1,4 @@
-"""Euclidean space: projecting changes nothing, retracting is addition."""
+"""Euclidean space: projection is the identity, retraction is addition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Euclidean(Manifold):
         return self.ambient_dim
 
     def random_point(self, rng: NormalSource) -> Array:
-        """Return an array of standard normals; a flat space has no uniform law."""
+        """Return an array of standard normals; a flat space has no uniform distribution."""
         return np.asarray(rng.standard_normal(self.shape), dtype=np.float64)
 
     def proj(self, point: Array, ambient: Array) -> Array:

@@ -1,8 +1,8 @@
 """Matrices with orthonormal columns: frames (`Stiefel`) and the spaces they span (`Grassmann`).
 
 All linear algebra is batched over leading axes. Steps are tangent, so the Gram matrix of U + Z is
-I + Z'Z: for short steps close to the identity, which makes factorising it cheap and exact. Long
-steps, member by member of a batch, go to LAPACK's decomposition of the matrix itself.
+I + Z'Z: for short steps close to the identity, so that factorizing it is cheap and exact. Long
+steps use LAPACK's decomposition of the matrix itself, for each member of a batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def polar_factor(matrices: Array) -> Array:
 def _by_conditioning(
     matrices: Array, cheap: Callable[[Array, Array], Array], safe: Callable[[Array], Array]
 ) -> Array:
-    """Factorise through the Gram matrix where that is exact, else the matrix itself."""
+    """Factorize the Gram matrix if that is exact, otherwise the matrix itself."""
     gram = transposed(matrices) @ matrices
     good = np.asarray(gram.max(axis=(-2, -1)) <= WELL_CONDITIONED)
     if good.all():
@@ -105,8 +105,8 @@ class _OrthonormalColumns(Manifold):
 class Grassmann(_OrthonormalColumns):
     """The k-dimensional subspaces of R^n, each represented by an orthonormal basis U (n x k).
 
-    An objective on it must depend on the span of U alone, ``f(U) == f(U @ O)`` for orthogonal O.
-    Tangents at U are the matrices Z with U'Z = 0.
+    An objective must depend only on the span of U, ``f(U) == f(U @ O)`` for orthogonal O. Tangents
+    at U are the matrices Z with U'Z = 0.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Grassmann(_OrthonormalColumns):
         return k * (n - k)
 
     def proj(self, point: Array, ambient: Array) -> Array:
-        """Take away the part in the span: Z - U (U'Z)."""
+        """Subtract the part in the span: Z - U (U'Z)."""
         return ambient - point @ (point.T @ ambient)
 
     def retract(self, point: Array, tangent: Array) -> Array:
@@ -148,7 +148,7 @@ class Stiefel(_OrthonormalColumns):
         return n * k - k * (k + 1) // 2
 
     def proj(self, point: Array, ambient: Array) -> Array:
-        """Take away the symmetric part: Z - U (U'Z + Z'U) / 2."""
+        """Subtract the symmetric part: Z - U (U'Z + Z'U) / 2."""
         inner = point.T @ ambient
         return ambient - point @ (0.5 * (inner + transposed(inner)))
 

@@ -18,7 +18,7 @@ START_TOLERANCE = 1e-6
 
 
 class NormalSource(Protocol):
-    """Anything that gives independent standard normals, such as `numpy.random.Generator`."""
+    """A source of independent standard normals, such as `numpy.random.Generator`."""
 
     def standard_normal(self, size: Any = None, /) -> Any:
         """Return an array of the shape `size`."""
@@ -28,9 +28,9 @@ class NormalSource(Protocol):
 class Manifold(ABC):
     """A submanifold of a space of arrays, with the Euclidean inner product on its tangents.
 
-    Points and tangents are arrays of the shape `shape`. Where a method takes tangents it also
-    takes a batch of them, stacked along leading axes; every member of a batch is computed by
-    itself, so that a candidate does not depend on its neighbours, to the last bit.
+    Points and tangents are arrays of the shape `shape`. A method that takes tangents also takes a
+    batch of them, stacked along leading axes. Every member of a batch is computed separately, so
+    that a candidate does not depend on the others, to the last bit.
 
     Parameters
     ----------
@@ -78,26 +78,26 @@ class Manifold(ABC):
     def retract_mean(self, point: Array, tangent: Array) -> Array:
         """Return the point after a step, in the representation closest to `point`.
 
-        Directions stored as arrays stay meaningful only if the representation does not turn under
-        them. Where a point has one representation only, this is `retract`.
+        Stored directions stay meaningful only if the representation does not rotate. If a point has
+        only one representation, this is `retract`.
         """
         return self.retract(point, tangent)
 
     def transport(self, old: Array, new: Array, tangent: Array) -> Array:
-        """Carry tangents at `old` to tangents at `new`: by projection, which never lengthens."""
+        """Transport tangents from `old` to `new` by projection, which never lengthens them."""
         del old
         return self.proj(new, tangent)
 
     @abstractmethod
     def distance_from(self, array: Array) -> float:
-        """Return how far an array of the right shape is from fulfilling the constraint."""
+        """Return by how much an array of the right shape violates the constraint."""
 
     @abstractmethod
     def nearest_point(self, array: Array) -> Array:
         """Return the point nearest to an array that is close to the manifold."""
 
     def point(self, value: ArrayLike, name: str = "the start point") -> Array:
-        """Check a point that a user gave and return it as an array of its own, exactly feasible.
+        """Check a point of the user and return an exactly feasible copy.
 
         Raises
         ------
@@ -124,11 +124,11 @@ class Manifold(ABC):
         return self.nearest_point(array)
 
     def description(self) -> dict[str, Any]:
-        """Return what `manifold_from` makes an equal manifold of, fit for JSON."""
+        """Return a JSON description, from which `manifold_from` makes an equal manifold."""
         return {"kind": type(self).__name__, "shape": list(self.shape)}
 
     def _constraint(self) -> str:
-        """Say in a few words what makes an array a point."""
+        """Return the constraint in a few words."""
         return "its constraint"
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class Manifold(ABC):
 
 
 def manifold_from(description: Mapping[str, Any]) -> Manifold:
-    """Return the manifold of a `Manifold.description`; a class of your own must be imported."""
+    """Return the manifold of a `Manifold.description`; a custom class must have been imported."""
     kinds = {kind.__name__: kind for kind in _descendants(Manifold)}
     try:
         kind, shape = kinds[description["kind"]], description["shape"]
@@ -166,7 +166,7 @@ def _descendants(kind: type[Manifold]) -> Iterator[type[Manifold]]:
 def checked_manifold(
     manifold: Manifold | None, strategy: str, able: bool, bounds: Any, scale: Any
 ) -> Manifold | None:
-    """Return the manifold, once it is clear that the strategy can search it."""
+    """Return the manifold after checking that the strategy supports it."""
     if manifold is None:
         return None
     if not isinstance(manifold, Manifold):

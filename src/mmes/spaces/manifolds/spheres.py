@@ -40,7 +40,7 @@ class Oblique(Manifold):
         return self.nearest_point(np.asarray(rng.standard_normal(self.shape), dtype=np.float64))
 
     def proj(self, point: Array, ambient: Array) -> Array:
-        """Take the radial part away: Z - u (u'Z) for each unit vector u."""
+        """Subtract the radial part: Z - u (u'Z) for each unit vector u."""
         return ambient - point * (point * ambient).sum(axis=self._axis, keepdims=True)
 
     def retract(self, point: Array, tangent: Array) -> Array:
@@ -60,7 +60,7 @@ class Oblique(Manifold):
 
 
 class Sphere(Oblique):
-    """Vectors of n entries with unit Euclidean norm: the oblique manifold of one bare column.
+    """Vectors of n entries with unit Euclidean norm.
 
     Parameters
     ----------

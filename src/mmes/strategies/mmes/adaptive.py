@@ -1,14 +1,14 @@
-"""AdaptiveMMES: MMES that fits itself to the problem.
+"""AdaptiveMMES: MMES that adapts to the problem.
 
-It is the generation of MMES with five settled points of its own:
+It uses the generation of MMES with five changes:
 
 - adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n);
 - adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
   the objective decides the ranking, mirrored pairs where its curvature does;
-- a step size by two forces at the rate lambda / n (`forces`), so that neither kinks nor a rugged
-  objective collapse the mutation strength;
+- a step size by two forces at the rate lambda / n (`forces`), so that the mutation strength does
+  not collapse at kinks or on a rugged objective;
 - a mixing rate of at most 1 - (2/3)^(1/m), so that the isotropic part keeps two thirds of the
-  variance and the first steps have the length that sigma0 promises, however few the variables;
+  variance and the first steps have about the length sigma0, even with few variables;
 - no row for the start point: every generation has lambda candidates.
 """
 
@@ -76,7 +76,7 @@ FORCES = ("auto", "forces")
 
 
 class AdaptiveSearch(MMESSearch):
-    """MMES with parameters of its own."""
+    """MMES with the parameters of AdaptiveMMES."""
 
     options: ClassVar = _option_table()
     needs_start_value: ClassVar = False
@@ -99,7 +99,7 @@ class AdaptiveSearch(MMESSearch):
 
 
 class AdaptiveMMES(MMES):
-    """MMES that fits itself to the problem: the default of `mmes.minimize` for many variables.
+    """MMES that adapts to the problem: the default of `mmes.minimize` for many variables.
 
     >>> import mmes, numpy as np
     >>> es = mmes.AdaptiveMMES(np.zeros(200), 1.0, seed=1)
@@ -107,8 +107,8 @@ class AdaptiveMMES(MMES):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X - 1])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `AdaptiveMMES.option_table()`.
+    Parameters and methods are those of `AskTell`; `AdaptiveMMES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "adaptive"

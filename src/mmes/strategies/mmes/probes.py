@@ -1,19 +1,20 @@
-"""The step size by two probes, for objectives that change between generations.
+"""The step size from two probes, for objectives that change between generations.
 
-Where each generation has a minibatch of its own, its values cannot be compared with those of the
-one before. So the last shift of the mean, delta = m_t - m_(t-1), is tested within a generation: two
-further candidates, m + delta and m - delta, are evaluated with it and ranked among it,
+If each generation uses another minibatch, its values cannot be compared with those of the previous
+one. So the last shift of the mean, delta = m_t - m_(t-1), is tested within a generation: two
+further candidates, m + delta and m - delta, are evaluated and ranked with the generation,
 
     a = (rank of m - delta  -  rank of m + delta) / lambda,
     s <- 0.7 s + 0.3 a,    sigma <- sigma exp(s / 3).
 
-If it pays to go on, the steps were too short, and sigma grows. Under random ranking a has mean 0,
-whatever n and lambda are. Nothing here compares two generations, or depends on n.
+If a further step in the same direction is an improvement, the steps were too short, and sigma
+grows. Under random ranking a has mean 0 for any n and lambda. Nothing here compares two
+generations, or depends on n.
 
-Directions are learnt only once sigma has stopped rising, that is, for 20 generations without a new
-largest one. Where sigma0 was far too small, every direction is a slope at first: the archive would
-learn it in place of sigma, in steps that are then far too long (least squares on minibatches,
-n = 150, sigma0 = 1e-5, 2e4 evaluations: a loss of 58 instead of 1e-4).
+Directions are learned only once sigma has stopped rising, that is, after 20 generations without a
+new largest sigma. If sigma0 was far too small, every direction is a slope at first: the archive
+would learn it instead of sigma, with steps that are then far too long (least squares on
+minibatches, n = 150, sigma0 = 1e-5, 2e4 evaluations: a loss of 58 instead of 1e-4).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.recombination import bounded_sigma
 
 RISING = 20
-"""Generations without a new largest sigma after which directions are learnt."""
-# Rate of the average s, and how much it is damped.
+"""Generations without a new largest sigma after which directions are learned."""
+# Rate of the average s, and damping of sigma.
 _RATE, _DAMPING = 0.3, 3.0
 _AT_LEAST = 0.4
 
 
 def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> float | None:
-    """Return a, by ranks among both probes and the candidates; None where a probe failed.
+    """Return a from the ranks among both probes and the candidates; None if a probe failed.
 
     Of equal values each has the middle rank, so that they favour neither. A candidate that failed
     has the value inf. Where both probes are better than all candidates, as with steps that are far
@@ -44,7 +45,7 @@ def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> f
     if not (math.isfinite(forward) and math.isfinite(backward)):
         return None
     low, high = min(forward, backward), max(forward, backward)
-    # Ranks between the two, twice: those of equals count half, and the probes one another.
+    # Twice the number of ranks between the two: ties count half, and the probes count too.
     above = np.count_nonzero(values > low) + np.count_nonzero(values >= low)
     beyond = np.count_nonzero(values > high) + np.count_nonzero(values >= high)
     apart = (above - beyond) / 2 + (low < high)
@@ -55,7 +56,7 @@ def advantage(forward: float, backward: float, values: NDArray[np.float64]) -> f
 
 
 def adapt(state: State, forward: float, backward: float, values: NDArray[np.float64]) -> None:
-    """Let the probes of a generation change sigma."""
+    """Update sigma with the probes of a generation."""
     a = advantage(forward, backward, values)
     if a is None:
         return

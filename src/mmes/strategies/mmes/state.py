@@ -25,7 +25,7 @@ class State:
     previous            f_{i:lambda}^(g-1)    the mu best values of the generation before
     success             W                     smoothed statistic of the paired test
     concordance         C (beyond the paper)  whether pairs are ranked oppositely (1) or alike
-    scale               d (beyond the paper)  one scale per variable; None stands for ones
+    scale               d (beyond the paper)  one scale per variable; None means ones
     noise_path          (beyond the paper)    path of the isotropic parts; None: not followed
     shift               (beyond the paper)    last shift of the mean; None: there are no probes
     progress            s (beyond the paper)  smoothed advantage of the probe ahead

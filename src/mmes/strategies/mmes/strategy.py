@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,7 +113,7 @@ class MMESSearch(Recorded[State]):
             f"({in_words(row * wanted)}), but {in_words(available)} are usable; {advice}"
         )
 
-    def take_over(self, other: MMESSearch) -> None:
+    def take_over(self, other: Self) -> None:
         """See `Search.take_over`; another rule for sigma begins anew at the mean.
 
         Directions that were learnt while sigma collapsed are far too long for it.
@@ -198,8 +198,8 @@ class MMES(AskTell):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
 
-    Parameters and methods are those of `AskTell`; the algorithm's own options are listed in
-    `MMES.option_table()`.
+    Parameters and methods are those of `AskTell`; `MMES.option_table()` lists
+    the options of the algorithm.
     """
 
     name = "mmes"

@@ -1,1 +1,1 @@
-"""What the strategies share: archive, states, recombination, step sizes, population."""
+"""Common parts of the strategies: archive, states, recombination, step sizes, population."""

@@ -1,4 +1,4 @@
-"""Stored directions with time stamps, and which of them makes room for the newest path."""
+"""Stored directions with time stamps, and which of them the newest path replaces."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class Archive:
 
     @classmethod
     def empty(cls, m: int, n: int, kernel: Kernel, dtype: str = "float32") -> Archive:
-        """Return an archive without directions; its memory is not touched before it is used."""
+        """Return an archive without directions; its memory is not touched before use."""
         return cls(
             kernel.directions(m, n, dtype), np.zeros(m, dtype=np.int64), np.empty(0, dtype=np.int64)
         )
 
     def saved(self, kernel: Kernel) -> dict[str, NDArray[Any]]:
-        """Return what a state keeps, not copied: the occupied rows alone."""
+        """Return the arrays of the state, not copied: only the occupied rows."""
         filled = kernel.part(self.vectors, 0, self.order.size)
         return {"vectors": kernel.to_host(filled), "stamps": self.stamps, "order": self.order}
 
     def restore(self, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what `saved` returned.
+        """Restore what `saved` returned.
 
         Raises
         ------
         ValueError
-            If the arrays do not fit together; kernels rely on it that they do.
+            If the arrays are inconsistent; kernels rely on them.
         """
         m, order = self.stamps.size, arrays["order"]
         if not np.array_equal(np.sort(order), np.arange(order.size)) or order.size > m:
@@ -66,9 +66,9 @@ class Archive:
 
 
 def claim_row(archive: Archive, spacing: int, generation: int) -> int:
-    """Return the row that the new path goes to, and enter it as the newest direction.
+    """Return the row for the new path, and mark it as the newest direction.
 
-    While the archive fills, rows are taken in turn; after that, see `renew`.
+    While the archive is not full, rows are used in order; after that, see `renew`.
     """
     order = archive.order
     if order.size < archive.stamps.size:

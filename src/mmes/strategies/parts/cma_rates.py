@@ -56,8 +56,8 @@ class Rates:
     def separable(cls, n: int, mu_eff: float, damping: float) -> Rates:
         """Return the rates for a diagonal one: c_1 and c_mu are (n + 1.5) / 3 times as large.
 
-        N.B. as in the diagonal mode of the reference program; the rates of the 2008 article need 9
-        % more evaluations on Different Powers than the figures that are compared with.
+        N.B. as in the diagonal mode of the reference program; with the rates of the 2008 paper,
+        Different Powers needs 9 % more evaluations than the published figures.
         """
         full = cls.full(n, mu_eff, damping)
         c_1 = min(1.0, full.c_1 * (n + 1.5) / 3)
@@ -69,7 +69,7 @@ class Rates:
         return CSA(self.mu_eff, self.c_s, self.d_s, self.chi_n)
 
     def path_moves(self, squared_path_length: float, updates: int) -> bool:
-        """Return h: whether p_s is short enough for p_c to take in the step, after so many updates.
+        """Return h: whether p_s is short enough to add the step to p_c, after this many updates.
 
         |p_s| / sqrt(1 - (1 - c_s)^(2 g)) < (1.4 + 2 / (n + 1)) chi_n; a long p_s says that sigma
         lags behind.

@@ -6,9 +6,9 @@ from typing import Any
 
 
 def grown_options(options: dict[str, Any], population_size: int, doublings: int) -> dict[str, Any]:
-    """Return options with lambda and the damping, where there is one, doubled so many times.
+    """Return options with lambda and the damping, if there is one, doubled `doublings` times.
 
-    `population_size` is what is doubled: by default an option does not say it.
+    `population_size` is the value to double, because the option may be None.
     """
     if doublings == 0:
         return options

@@ -1,4 +1,4 @@
-"""What the rivals share: population and weights, options, the plan of memory, a law of steps."""
+"""Common parts of the rivals: population and weights, options, memory estimate, sampling."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def rate_option(
 
 
 def value_or(given: Any, formula: Any) -> Any:
-    """Return an option's value, or its formula where it was left open."""
+    """Return the value of an option, or its default formula."""
     return formula if given is None else given
 
 
@@ -117,7 +117,7 @@ class Population:
 
 
 class Sampler:
-    """Samples the generations of a search: holds what stays the same during a run."""
+    """Samples the generations of a search; holds what does not change during a run."""
 
     def __init__(self, setup: Setup, draws: int):
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
@@ -156,7 +156,7 @@ def directed_law(
     scale: Handle | None,
     scale_rows: bool = False,
 ) -> StepLaw:
-    """Return the law N(0, v I + sum_k v_k q_k q_k'), q_k = directions[rows_k].
+    """Return the distribution N(0, v I + sum_k v_k q_k q_k'), q_k = directions[rows_k].
 
     Each draw is sqrt(isotropic_variance) z_0 + sum_k sqrt(variances_k) r_k q_k, with its line r of
     `normals`.
@@ -169,17 +169,17 @@ def directed_law(
 
 
 def powers(base: float, count: int) -> Vector:
-    """Return base^0, base^1, ..; numpy's own power differs between processors."""
+    """Return base^0, base^1, ..; numpy's power differs between processors."""
     return np.array([base**k for k in range(count)])
 
 
 def reducing(kernel: Kernel) -> ReducingKernel:
-    """Return the kernel as one that knows scalar products and weighted sums.
+    """Return the kernel as one with scalar products and weighted sums.
 
     Raises
     ------
     TypeError
-        If it does not, as on a manifold.
+        If it does not have them, as on a manifold.
     """
     if not isinstance(kernel, ReducingKernel):
         raise TypeError(f"the kernel '{kernel.name}' has no scalar products, which are needed here")
@@ -187,7 +187,7 @@ def reducing(kernel: Kernel) -> ReducingKernel:
 
 
 def limit_length(kernel: Kernel, vector: Handle, longest: Handle) -> None:
-    """Shorten a vector, in place, to the length of another where it is longer."""
+    """Shorten a vector in place to the length of another, if it is longer."""
     length, limit = kernel.dot(vector, vector), kernel.dot(longest, longest)
     if length > limit:
         kernel.blend(vector, math.sqrt(limit / length), 0.0, vector)
@@ -201,7 +201,7 @@ def planned_vectors(
     doubles: int,
     singles: int,
 ) -> tuple[dict[str, Any], int]:
-    """Return the options, and the bytes of a search with so many float64 and float32 vectors.
+    """Return the options and the memory of a search with these numbers of vectors.
 
     The population and the vectors that every search has (best and start point) are added here.
     `room` is the bytes available, or these and the bytes of one entry of a candidate (8).

@@ -1,4 +1,4 @@
-"""Population size, recombination weights and the ranking: what all the strategies share."""
+"""Population size, recombination weights and ranking of all strategies."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
 def evenly(
     values: NDArray[np.float64], ranking: NDArray[np.int64], failures: int
 ) -> NDArray[np.float64]:
-    """Return values with which generations can be compared though candidates have failed.
+    """Return values by which generations can be compared even if candidates failed.
 
-    Each rank has the value at the same share of those that did not fail: with 6 values of 8
+    Each rank has the value at the same quantile of those that did not fail: with 6 values of 8
     candidates the ranks 1 .. 8 have the 1st, 2nd, 2nd, 3rd, 4th, 5th, 5th and 6th. So a failure is
-    neither a win nor a loss against a generation without. The ranking itself stays.
+    neither a win nor a loss against a generation without failures. The ranking does not change.
     """
     size, seen = ranking.size, ranking.size - failures
     shares = (2 * np.arange(size) + 1) * seen // (2 * size)
@@ -50,7 +50,7 @@ def sidelined(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the ranking with the failed candidates behind the parents, and values sorted by it.
 
-    Where the worst candidates push the mean away, those must do so that are known to be bad.
+    If the worst candidates push the mean away, only candidates known to be bad must do so.
     """
     size = ranking.size
     seen = size - failures
@@ -66,5 +66,5 @@ SMALLEST_SIGMA, LARGEST_SIGMA = 1e-300, 1e280
 
 
 def bounded_sigma(sigma: float) -> float:
-    """Return sigma where it can be computed with; the stop rules see to it long before."""
+    """Return sigma limited to a valid range; the stop rules end the run long before."""
     return min(max(sigma, SMALLEST_SIGMA), LARGEST_SIGMA)

@@ -1,7 +1,7 @@
-"""States as plain records: numbers and arrays in a dataclass, written and read field by field.
+"""States as dataclasses of numbers and arrays, written and read field by field.
 
-A field holds a number, a small numpy array, a vector of the kernel's, or a record of its own, which
-may write and read itself (`SavesItself`, such as an `Archive`).
+A field is a number, a small numpy array, a vector of the kernel, or another record, which may write
+and read itself (`SavesItself`, such as an `Archive`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LARGEST_COUNT = 2**53
 
 @runtime_checkable
 class SavesItself(Protocol):
-    """A record that knows what to keep of itself."""
+    """A record that saves and restores itself."""
 
     def saved(self, kernel: Kernel) -> Arrays:
-        """Return what a state keeps, not copied."""
+        """Return the arrays of the state, not copied."""
         ...
 
     def restore(self, kernel: Kernel, arrays: Arrays) -> None:
-        """Take over what `saved` returned."""
+        """Restore what `saved` returned."""
         ...
 
 
@@ -53,7 +53,7 @@ def arrays_of(record: Any, kernel: Kernel) -> Arrays:
 
 
 def restore_into(record: Any, kernel: Kernel, scalars: dict[str, Any], arrays: Arrays) -> None:
-    """Give a fresh dataclass the values that `scalars_of` and `arrays_of` returned; copied.
+    """Set the fields of a new dataclass to what `scalars_of` and `arrays_of` returned; copied.
 
     Raises
     ------
@@ -88,9 +88,9 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
 def checked_scalar(
     name: str, stored: Any, fresh: Any, low: float = -np.inf, high: float = np.inf
 ) -> Any:
-    """Return a stored number: finite, of the type of a fresh one, and not negative if that is int.
+    """Return a stored number: finite, of the expected type, and not negative if it is an int.
 
-    It must lie in `low` .. `high` besides.
+    It must also lie in `low` .. `high`.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def checked_value(name: str, stored: Any) -> float:
     Raises
     ------
     TypeError, ValueError
-        If it is no number, or NaN.
+        If it is not a number, or NaN.
     """
     if isinstance(stored, bool) or not isinstance(stored, float | int):
         raise TypeError(f"{name} must be a number, not {stored!r}")
@@ -149,7 +149,7 @@ def _check_numbers(name: str, stored: NDArray[Any]) -> None:
 
 
 def forget_values(record: Any) -> None:
-    """Empty the values of the generation before, there and in dataclasses inside."""
+    """Delete the values of the previous generation, here and in nested dataclasses."""
     for field in fields(record):
         value = getattr(record, field.name)
         if field.name == "previous":
@@ -159,7 +159,7 @@ def forget_values(record: Any) -> None:
 
 
 def revalue(record: Any, values: NDArray[np.float64]) -> None:
-    """Let the values of the generation before be these, best first, there and inside."""
+    """Set the values of the previous generation, best first, here and in nested dataclasses."""
     for field in fields(record):
         value = getattr(record, field.name)
         if field.name == "previous":
@@ -169,7 +169,7 @@ def revalue(record: Any, values: NDArray[np.float64]) -> None:
 
 
 class Centred(Protocol):
-    """The least that a state holds."""
+    """The fields that every state has."""
 
     mean: Handle
     sigma: float
@@ -177,7 +177,7 @@ class Centred(Protocol):
 
 @runtime_checkable
 class Scaled(Protocol):
-    """A state with a scale for each variable; None stands for ones."""
+    """A state with a scale for each variable; None means ones."""
 
     scale: Handle | None
 
@@ -186,7 +186,7 @@ S = TypeVar("S", bound=Centred)
 
 
 class Recorded(Generic[S]):
-    """The part of `Search` that is the same wherever `state` is a dataclass as above."""
+    """The part of `Search` that is the same for every state that is a dataclass as above."""
 
     state: S
     _kernel: Any  # a Kernel, or as much more as the search needs

@@ -1,13 +1,13 @@
 """The five step-size rules, interchangeable: CSA, PSR, RSR, GSR and PTA.
 
-A rule is a frozen record of settings. What it carries from generation to generation is a
-`StepState`; what it learns from a generation is an `Evidence`; what it returns is the factor of the
-mutation strength sigma.
+A rule is a frozen record of settings. Its state between generations is a `StepState`, its input
+from a generation an `Evidence`, and its result the factor of the mutation strength sigma.
 
 In the formulas f_(1) <= .. <= f_(lambda) are the sorted values of this generation, F_(k) those of
 the one before, w_k the recombination weights, and s the smoothed statistic. A tie between
-generations is no success to the rules by ranks (PSR, RSR, GSR), and half of one to the paired test.
-Where ties decide within a generation, on a plateau, no rule does: the shell lets sigma grow.
+generations is not a success for the rank rules (PSR, RSR, GSR), and half of one for the paired
+test. On a plateau, where ties decide within a generation, no rule applies: the shell increases
+sigma.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _none() -> Vector:
 
 
 def growth(exponent: float) -> float:
-    """Return the factor of sigma; where it is too large for a number, one that ends the run."""
+    """Return the factor of sigma; if it overflows, one that ends the run."""
     return math.exp(min(exponent, 700.0))
 
 
@@ -52,7 +52,7 @@ class StepState:
     path: Handle | None = None
 
     def start(self, value: float, population_size: int) -> None:
-        """Let f(start point) stand for the values of the generation before the first."""
+        """Use f(start point) as the values of the generation before the first."""
         self.previous = np.full(population_size, value)
 
 
@@ -69,7 +69,7 @@ class StepSizeRule(Protocol):
     """A rule that adapts the mutation strength."""
 
     def growth(self, state: StepState, evidence: Evidence) -> float:
-        """Take in a generation and return the factor of sigma."""
+        """Process a generation and return the factor of sigma."""
         ...
 
 
@@ -182,7 +182,7 @@ class GSR:
     def statistic(f: Vector, previous: Vector) -> float:
         """Return Z = (U - lambda^2 / 2) / sqrt(lambda^2 (2 lambda + 1) / 12).
 
-        Its mean is 0 and its variance 1 where both generations are alike.
+        Its mean is 0 and its variance 1 if both generations are alike.
         """
         size = f.size
         _, before = joint_ranks(f, previous)
@@ -192,7 +192,7 @@ class GSR:
 
 @dataclass(frozen=True)
 class PTA:
-    """Paired test adaptation (MMES): the weighted share of ranks at which values fell."""
+    """Paired test adaptation (MMES): the weighted fraction of ranks at which values fell."""
 
     weights: Vector
     mu_eff: float
@@ -247,7 +247,7 @@ def _smoothed_growth(
     target: float,
     damping: float,
 ) -> float:
-    """Return exp(s / d) with s <- (1 - c) s + c (q - target); 1 where there is no previous."""
+    """Return exp(s / d) with s <- (1 - c) s + c (q - target); 1 without a previous generation."""
     previous, state.previous = state.previous, values
     if previous.size == 0:
         return 1.0

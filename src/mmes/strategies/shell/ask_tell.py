@@ -55,37 +55,37 @@ PROBES = 2
 
 
 class AskTell(Optimizer):
-    """A strategy to be asked for candidates and told their values.
+    """A search strategy with the ask-and-tell interface.
 
     Parameters
     ----------
     x0 : array_like
         Start point; copied.
     sigma0 : float
-        Start mutation strength: the typical distance, along one variable, at which improvements are
-        expected.
+        Initial mutation strength: the typical distance, along one variable, at which improvements
+        are expected.
     bounds : tuple, list or None
         (lower, upper), or one pair per variable. No candidate ever lies outside.
     scale : array_like or None
-        Typical size of each variable, where they differ; sigma0 multiplies it.
+        Typical size of each variable, if they differ; multiplied by sigma0.
     manifold : Manifold or None
-        The space to search, for strategies that know manifolds. Points then have its shape, x0 as
-        well as the candidates; bounds and scales do not go with it.
+        The search space, for strategies that support manifolds. x0 and the candidates then have its
+        shape; bounds and scales cannot be combined with it.
     integers : array_like, bool or None
-        Which variables are integers: their indices, a mask, or True for all. Candidates hold
-        rounded values there, also those at both ends of the bounds.
+        Which variables are integers: their indices, a mask, or True for all. Candidates have
+        rounded values there, including both ends of the bounds.
     **options
         The options of all strategies and of this one; see `option_table`.
 
     Attributes
     ----------
     search : Search
-        The algorithm behind the shell. Its state is its own: it belongs to no promise.
+        The algorithm. Its state is internal and may differ between versions.
 
     Notes
     -----
-    Candidates are a pure function of the seed, the state and the generation: asking again gives the
-    same array, and what was lost can be rebuilt.
+    Candidates are a pure function of the seed, the state and the generation: asking again returns
+    the same array, and lost candidates can be computed again.
     """
 
     search_type: ClassVar[type[Search]]

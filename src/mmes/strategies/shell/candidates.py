@@ -1,4 +1,4 @@
-"""The candidates of the present generation: all of them, or those that were asked for."""
+"""The candidates of the current generation: all of them, or those requested."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Rows = NDArray[np.int64]
 
 
 class Candidates:
-    """Makes candidates when they are wanted.
+    """Generates candidates on demand.
 
-    All of them are kept until the generation is told; some of them, to be evaluated a few at a time
-    or elsewhere, are not: they can be made again.
+    All of them are kept until the generation is told. A few candidates, requested to be evaluated a
+    few at a time or elsewhere, are not kept: they can be generated again.
 
     Parameters
     ----------
@@ -27,16 +27,16 @@ class Candidates:
     n : int
         The number of variables.
     mapping : Box or None
-        A box of which the search knows nothing: the images of its points are evaluated.
+        A box that the search does not see: the images of its points are evaluated.
 
     Attributes
     ----------
     points : handle or None
-        The candidates as the search made them; None before they are made.
+        The candidates as the search generated them; None before.
     evaluated : handle or None
         The same as they are evaluated.
     asked : bool
-        Whether all or some of them were asked for.
+        Whether all or some of them were requested.
     """
 
     def __init__(self, kernel: Kernel, n: int, mapping: Box | None):
@@ -44,13 +44,13 @@ class Candidates:
         self.forget()
 
     def forget(self) -> None:
-        """Give up what was made."""
+        """Delete the candidates."""
         self.points: Handle = None
         self.evaluated: Handle = None
         self.asked = False
 
     def make_all(self, search: Search, generation: int, first: Sequence[Handle]) -> None:
-        """Make all candidates; the points of `first`, if any, are rows before the others."""
+        """Generate all candidates; the points of `first`, if any, are rows before the others."""
         kernel, rows = self._kernel, search.population_size + len(first)
         points = drawn = kernel.population(rows, self._n)
         if first:
@@ -68,20 +68,20 @@ class Candidates:
         self._first, self._writes = first, kernel.writes(self.evaluated)
 
     def renew_if_written(self, search: Search, generation: int) -> None:
-        """Make the candidates again where an objective has written into them, and say so."""
+        """Generate the candidates again if an objective has modified them, with a warning."""
         if self.evaluated is None or self._kernel.writes(self.evaluated) == self._writes:
             return
         warn_user(
-            "the objective changed the candidates that it was given; they are made again. Let it "
-            "work on a copy, X.clone()",
+            "the objective modified its candidates; they are generated again. Let it use a "
+            "copy, X.clone()",
             FailedEvaluationWarning,
         )
         self.make_all(search, generation, self._first)
 
     def some(self, search: Search, generation: int, rows: Rows, first: Sequence[Handle]) -> Handle:
-        """Return these candidates as they are evaluated, made now where not all of them are there.
+        """Return these candidates as they are evaluated; generate them if necessary.
 
-        What is made here is not kept. The points of `first` are the rows up to -1.
+        They are not kept. The points of `first` are the rows up to -1.
         """
         self.asked = True
         kernel = self._kernel
@@ -101,7 +101,7 @@ class Candidates:
 
 
 def _taken(kernel: Kernel, points: Handle, rows: Rows) -> Handle:
-    """Return some rows, sharing memory where they follow each other."""
+    """Return some rows; consecutive rows share memory."""
     first = int(rows[0]) if rows.size else 0
     if np.array_equal(rows, np.arange(first, first + rows.size)):
         return kernel.part(points, first, first + rows.size)

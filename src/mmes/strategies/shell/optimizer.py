@@ -1,4 +1,4 @@
-"""What every optimizer is, a strategy or a competitor: asked, told, stopped, copied, restored."""
+"""The base class of all optimizers: ask, tell, stop, copy, restore."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from mmes.strategies.shell.protocol import Vector
 
 
 class Optimizer(ABC):
-    """The one shell of all optimizers: what `minimize` drives.
+    """The common base of all optimizers, which `minimize` uses.
 
-    A subclass makes the points (`_points`) and takes in the values of all of them (`_complete`).
-    `AskTell` does so for a `Search`, `Competitor` for a generator of points.
+    A subclass generates the points (`_points`) and processes their values (`_complete`). `AskTell`
+    does so for a `Search`, `Competitor` for a generator of points.
 
     Attributes
     ----------
     options : dict
-        All options, filled in.
+        All options, including defaults.
     seed : int
         The seed of all random numbers.
     sigma0 : float
-        The start mutation strength.
+        The initial mutation strength.
     kernel : Kernel
         The operations on vectors.
     generation, evaluations, failed_evaluations : int
-        What was told so far; a failed evaluation is NaN.
+        Counts of what was told so far; a failed evaluation is NaN.
     planned_bytes : int
-        The memory that it takes.
+        Its memory in bytes.
     """
 
     name: ClassVar[str]
@@ -73,15 +73,15 @@ class Optimizer(ABC):
     @classmethod
     @abstractmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
-        """Return an optimizer that begins in a space that was checked."""
+        """Return an optimizer for a checked space."""
 
     @classmethod
     @abstractmethod
     def check_memory(cls, space: Space, options: dict[str, Any], held: int) -> None:
-        """Raise MemoryError if an optimizer would not fit once `held` bytes are given back."""
+        """Raise MemoryError if an optimizer would not fit after `held` bytes are released."""
 
     def _begin_counting(self, start: Handle) -> None:
-        """Set all that changes with the values told to what it is before the first."""
+        """Reset everything that changes with the values told."""
         self.generation = self.evaluations = self.failed_evaluations = 0
         self._best_x, self._best_value = start, math.inf
         self._pending: Pending | None = None  # while values come in parts
@@ -92,7 +92,7 @@ class Optimizer(ABC):
     @classmethod
     @abstractmethod
     def option_table(cls) -> tuple[Option, ...]:
-        """Return all options: those that all share, then the algorithm's own."""
+        """Return all options: the common ones, then those of the algorithm."""
 
     @classmethod
     def replicable(cls) -> bool:
@@ -112,11 +112,11 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many points `ask` returns next."""
+        """The number of points that `ask` returns next."""
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows should be asked for at a time."""
+        """The number of rows to ask for at a time."""
         return self.rows
 
     @property
@@ -149,17 +149,16 @@ class Optimizer(ABC):
     def ask(self, rows: ArrayLike | None = None) -> Vector:
         """Return the points to be evaluated, a read-only array with one point per row.
 
-        Asking again before telling gives the same array. A strategy returns `population_size`
-        rows; in the very first generation of one that needs the start point's value there is one
-        more, the start point itself, before them. The number of a competitor differs from call to
-        call.
+        Asking again before telling returns the same array. A strategy returns `population_size`
+        rows; if it needs the value of the start point, the first generation has one more row before
+        them, the start point. For a competitor the number differs from call to call.
 
         Parameters
         ----------
         rows : array_like of int, optional
-            Return these candidates alone. Where the generation has not been asked for as a whole, a
-            strategy computes no others, and does not keep these: a few at a time fit where a
-            population does not, and one machine of many can begin with its share. For the update,
+            Return only these candidates. If the whole generation has not been asked for, a strategy
+            computes no others and does not keep these: so a few at a time fit into memory where a
+            population does not, and one of many machines can start with its share. For the update,
             parents are computed again.
 
         Raises
@@ -173,14 +172,15 @@ class Optimizer(ABC):
             return self._some_points(checked_rows("rows", rows, self.rows))
 
     def tell(self, values: Any, index: ArrayLike | None = None) -> None:
-        """Take in values of the asked points; the update happens when all have come.
+        """Tell the values of the asked points; the update happens when all are there.
 
         Parameters
         ----------
         values : array_like
             One value per point; NaN marks a failed evaluation and ranks last.
         index : array_like of int, optional
-            The rows that the values belong to, if they come in parts; by default all rows in order.
+            The rows that the values belong to, if they are told in parts; by default all rows in
+            order.
 
         Raises
         ------
@@ -200,14 +200,14 @@ class Optimizer(ABC):
                 self._complete(complete)
 
     def skip(self) -> None:
-        """Give up the asked generation: the next `ask` gives the same points again."""
+        """Discard the asked generation: the next `ask` returns the same points again."""
         with self._access:
             self._forget()
 
     def stop(
         self, target: float | None = None, max_evaluations: int | None = None
     ) -> StopReason | None:
-        """Return why the search should end, or None to go on.
+        """Return why the search should end, or None to continue.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Optimizer(ABC):
     def reasons(
         self, target: float | None = None, max_evaluations: int | None = None
     ) -> tuple[StopReason, ...]:
-        """Return all reasons to end that hold now, the most telling first; parameters as `stop`."""
+        """Return all reasons to end, the most informative first; parameters as in `stop`."""
         return tuple(self._reasons(target, max_evaluations))
 
     def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
@@ -234,13 +234,13 @@ class Optimizer(ABC):
     def answer_to_collapse(self) -> tuple[int, float] | None:
         """Return how often the population should be doubled, and sigma then, if steps collapse.
 
-        None where they do not, and for strategies that do not watch it. The answer is that of the
+        None if they do not, and for strategies that do not check this. The answer is that of the
         last generation; `grow` takes both.
         """
         return None
 
     def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
-        """Double the population in place, where `grows` says that it can.
+        """Double the population in place, if `grows` is true.
 
         Raises
         ------
@@ -279,9 +279,9 @@ class Optimizer(ABC):
         raise TypeError(f"the strategy {self.name!r} always compares generations")
 
     def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
-        """Return the options that must change so that it fits into `usable` bytes elsewhere.
+        """Return the options that must change so that it fits into `usable` bytes.
 
-        `asked` are the options as they were asked for: its own have what was left open decided.
+        `asked` are the options as the user gave them, before defaults were filled in.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class Optimizer(ABC):
         return {}
 
     def resume_at(self, sigma: float) -> None:
-        """Go on with this mutation strength, where there is one to set."""
+        """Continue with this mutation strength, if there is one to set."""
         raise TypeError(f"the strategy {self.name!r} has no mutation strength to set")
 
     # State
@@ -321,10 +321,10 @@ class Optimizer(ABC):
         threads: int | None = None,
         device: str | None = None,
     ) -> Self:
-        """Return an optimizer that goes on from a state, to the bit as if it had never stopped.
+        """Return an optimizer that continues from a state, to the bit as if it had never stopped.
 
         Kernel, threads and device may differ from those of the run that the state was taken from;
-        on another kind of device it goes on as there but for rounding.
+        on another kind of device it continues up to rounding.
         """
 
     def __repr__(self) -> str:
@@ -343,7 +343,7 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def _asked(self) -> bool:
-        """Whether points were asked for and not told yet."""
+        """Whether points were asked and not told yet."""
 
     @abstractmethod
     def _points(self) -> Vector:
@@ -359,22 +359,22 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _complete(self, values: Vector) -> None:
-        """Take in the values of all points."""
+        """Process the values of all points."""
 
     @abstractmethod
     def _own_reasons(self) -> Iterator[StopReason]:
-        """Give the reasons to end besides target and budget, the most telling first."""
+        """Yield the reasons to end besides target and budget, the most informative first."""
 
     def _fetched(self, values: Any, whole: bool) -> Any:
-        """Return values that lie on a device; `whole` says that they are all of a generation."""
+        """Return values that are on a device; `whole` means that they are a whole generation."""
         return self.kernel.fetched(values)
 
     def _forget(self) -> None:
-        """Give up the points that were asked, and the values told of them."""
+        """Discard the points that were asked, and their values."""
         self._pending = None
 
     def in_shape(self, flat: Handle) -> Vector:
-        """Return a point, entry by entry, in the shape of points, read-only."""
+        """Return a flat point in the shape of points, read-only."""
         return self._readonly_view(flat)
 
     def _readonly_view(self, flat: Handle) -> Vector:
@@ -385,7 +385,7 @@ class Optimizer(ABC):
         return self.kernel.readonly_view(flat, shape)
 
     def _with_pending(self) -> tuple[float, Handle]:
-        """Return the best value and point, those of a generation still being told included."""
+        """Return the best value and point, including those of an incomplete generation."""
         if self._pending is not None:
             values = np.where(np.isnan(self._pending.values), np.inf, self._pending.values)
             best = int(values.argmin())
@@ -395,7 +395,7 @@ class Optimizer(ABC):
 
 
 def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending: Any) -> Optimizer:
-    """Return an optimizer as it was when it was copied or pickled, within a generation too."""
+    """Return an optimizer as it was when it was copied or pickled, even within a generation."""
     place = {name: state["options"].get(name) for name in ("kernel", "threads", "device")}
     try:
         made = kind.from_state(state, **place)
@@ -403,8 +403,8 @@ def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending:
         if place["device"] is None:
             raise
         warn_user(
-            f"the optimizer lived on device={place['device']!r}, which cannot be used here "
-            f"({error}); this copy of it works in the host's memory",
+            f"the optimizer was on device={place['device']!r}, which cannot be used here "
+            f"({error}); this copy uses host memory",
             KernelWarning,
         )
         made = kind.from_state(state)

@@ -1,4 +1,4 @@
-"""Small parts of the shell: values in parts, one caller at a time."""
+"""Small parts of the shell: values told in parts, exclusive access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 
 
 class Pending:
-    """The values of a generation that come in parts."""
+    """The values of a generation that are told in parts."""
 
     def __init__(self, count: int):
         self.values: Vector = np.full(count, math.nan)
@@ -28,7 +28,7 @@ class Pending:
         return bool(self._told.all())
 
     def take(self, rows: NDArray[np.intp], values: Vector) -> None:
-        """Enter the values of some rows."""
+        """Store the values of some rows."""
         self.values[rows] = values
         self._told[rows] = True
 
@@ -38,7 +38,7 @@ class Pending:
         return rows, self.values[rows]
 
     def checked_rows(self, index: ArrayLike | None) -> NDArray[np.intp]:
-        """Return the rows that an index names (all, if None); TellError if it is wrong."""
+        """Return the rows of an index (all, if None); TellError if it is invalid."""
         count = self._told.size
         if index is None:
             index = np.arange(count)
@@ -47,7 +47,7 @@ class Pending:
         except ValueError as error:
             raise TellError(str(error)) from None
         if np.unique(rows).size != rows.size:
-            raise TellError(f"index names a row twice: {index!r}")
+            raise TellError(f"index contains a row twice: {index!r}")
         again = self._told[rows]
         if again.any():
             raise TellError(f"row {int(rows[again.argmax()])} was told before")
@@ -55,21 +55,23 @@ class Pending:
 
 
 class ExclusiveAccess:
-    """Lets one thread in; a second one is told so instead of being kept waiting."""
+    """Allows one thread at a time; a second one gets an error instead of waiting."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         if not self._lock.acquire(False):
-            raise RuntimeError("another thread is using this optimizer: give each its own")
+            raise RuntimeError(
+                "another thread is using this optimizer: use one optimizer per thread"
+            )
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
 
 def checked_rows(name: str, given: ArrayLike, count: int) -> NDArray[np.intp]:
-    """Return which of `count` rows are meant; ValueError if one is no row. One may come twice."""
+    """Return the given rows as indices; ValueError if one is invalid. Rows may repeat."""
     rows = np.atleast_1d(np.asarray(given))
     if rows.size == 0:
         return np.empty(0, np.intp)
@@ -86,9 +88,9 @@ def checked_rows(name: str, given: ArrayLike, count: int) -> NDArray[np.intp]:
 def received(
     pending: Pending | None, values: Any, index: ArrayLike | None, count: int
 ) -> tuple[Pending | None, Vector | None]:
-    """Take in values of some of `count` rows, or of all.
+    """Store the values of some of `count` rows, or of all.
 
-    Return what is pending then, and the values of all rows once they are complete.
+    Return what is pending, and the values of all rows once they are complete.
     """
     if index is None and pending is None:
         return None, told_values(values, count)
@@ -99,7 +101,7 @@ def received(
 
 
 def told_values(values: Any, count: int) -> Vector:
-    """Return told values through the one door; a wrong number of them is a TellError."""
+    """Return told values after checking them; a wrong number of them is a TellError."""
     try:
         return as_values(values, count, "tell needs {}, one per row, but was given {}")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a search algorithm must offer so that the ask/tell shell can drive it."""
+"""The interface of a search algorithm, which the ask/tell shell calls."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Setup:
-    """The start of a search: all that is not an option of the algorithm.
+    """The start of a search: everything that is not an option of the algorithm.
 
     Attributes
     ----------
     n : int
         The number of variables.
     mean : handle
-        The start point, the algorithm's own copy.
+        The start point, a copy for the algorithm.
     sigma : float
-        The start mutation strength.
+        The initial mutation strength.
     scale : handle or None
-        Typical size of each variable, relative to sigma; None stands for ones.
+        Typical size of each variable, relative to sigma; None means ones.
     box : Box or None
-        The bounds, where treated points are the candidates. A treatment that keeps the points of
-        the search apart is the shell's business, and there is no box here.
+        The bounds, if treated points are the candidates. A treatment with separate points of the
+        search is handled by the shell, and there is no box here.
     kernel : Kernel
         The operations on vectors.
     seed : int
-        The seed of all its random numbers.
+        The seed of all random numbers.
     manifold : Manifold or None
-        The space that is searched, where that is not R^n. The mean is a point of it, written out
-        entry by entry, and the kernel takes it for one.
+        The search space, if it is not R^n. The mean is then a flattened point of it, and the kernel
+        interprets it as such.
     """
 
     n: int
@@ -58,10 +58,10 @@ class Setup:
 
 
 class Search(Protocol):
-    """A search algorithm: samples a generation, takes in its ranking.
+    """A search algorithm: samples a generation and learns from its ranking.
 
-    It is deterministic given the values it is told. The shell (`AskTell`) looks after everything
-    else: bookkeeping, partial tells, failures, the best point, stopping.
+    It is deterministic given the values told. The shell (`AskTell`) does everything else:
+    bookkeeping, partial tells, failures, the best point, stopping.
     """
 
     options: ClassVar[tuple[Option, ...]]
@@ -111,11 +111,11 @@ class Search(Protocol):
         ...
 
     def take_over(self, other: Self) -> None:
-        """Go on from the state of a search with another population size, its values forgotten."""
+        """Continue from the state of a search with another population size, without its values."""
         ...
 
     def start(self, value: float) -> None:
-        """Take in f(start point); called once, before the first update, if `needs_start_value`."""
+        """Receive f(start point); called once, before the first update, if `needs_start_value`."""
         ...
 
     def sample(
@@ -123,22 +123,22 @@ class Search(Protocol):
     ) -> None:
         """Fill the population; the same generation always gives the same candidates.
 
-        `rows` names the candidates wanted, one per row of the population; None stands for all.
+        `rows` are the candidates to generate, one per row of the population; None means all.
         """
         ...
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:
-        """Take in an evaluated generation: `ranking` from best to worst, and values to compare.
+        """Update the state: `ranking` from best to worst, and values to compare.
 
-        Failed candidates rank last. Their values are neither NaN nor +inf, and sorted by the
-        ranking as all are, so that generations can be compared (`parts.recombination.evenly`).
+        Failed candidates rank last. Their values are neither NaN nor +inf, and all values are
+        sorted by the ranking, so that generations can be compared (`parts.recombination.evenly`).
         """
         ...
 
     def scalars(self) -> dict[str, Any]:
-        """Return the numbers and words of the state, fit for JSON."""
+        """Return the numbers and strings of the state, for JSON."""
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -146,7 +146,7 @@ class Search(Protocol):
         ...
 
     def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Restore a state."""
         ...
 
 
@@ -165,63 +165,63 @@ class HasArchive(Protocol):
 
 @runtime_checkable
 class MakesParents(Protocol):
-    """A search whose update can do without the population: it makes the parents again."""
+    """A search that can update without the population: it generates the parents again."""
 
     @property
     def needs_population(self) -> bool:
-        """Whether it needs all candidates after all."""
+        """Whether it needs all candidates in this run."""
         ...
 
     def update_alone(self, ranking: NDArray[np.int64], values: Vector, generation: int) -> None:
-        """Take in an evaluated generation, as `Search.update` does, to the same bits."""
+        """Update the state like `Search.update`, to the same bits."""
         ...
 
 
 @runtime_checkable
 class Probes(Protocol):
-    """A search that has further points evaluated with a generation, to learn sigma from them."""
+    """A search that evaluates further points with a generation, to learn sigma from them."""
 
     @property
     def probing(self) -> bool:
-        """Whether it does so in this run; generations are then not compared with one another."""
+        """Whether it does so in this run; then generations are not compared with each other."""
         ...
 
     @property
     def probes_ready(self) -> bool:
-        """Whether the present generation has such points."""
+        """Whether the current generation has such points."""
         ...
 
     def probes(self) -> tuple[Handle, ...]:
-        """Return the two points: rows before those that are drawn, treated by the box as they."""
+        """Return the two points: rows before the drawn ones, with the same treatment of bounds."""
         ...
 
     def take_probes(self, probes: Vector, values: Vector) -> None:
-        """Take in their values and those of the candidates, after the update; inf: failed."""
+        """Receive their values and those of the candidates, after the update; inf means failed."""
         ...
 
 
 @runtime_checkable
 class UpdatesAhead(Protocol):
-    """A search on a device that begins its update while the values travel to the host."""
+    """A search on a device that starts its update while the values are copied to the host."""
 
     def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
-        """Begin the update with a ranking that lies on the device."""
+        """Start the update with a ranking on the device."""
         ...
 
 
 @runtime_checkable
 class Revalues(Protocol):
-    """A search that compares a generation with the one before, and must know if f has changed."""
+    """A search that compares a generation with the previous one, and must know if f changed."""
 
     def revalue(self, values: Vector) -> None:
-        """Take in other values of the generation before, best first."""
+        """Replace the values of the previous generation, best first."""
         ...
 
 
 @runtime_checkable
 class GivesUp(Protocol):
-    """A search that must know of a generation whose candidates all failed."""
+    """A search that must know when all candidates of a generation failed."""
 
     def give_up(self) -> None:
-        """Go on as if that generation had not been."""
+        """Continue as if that generation had not existed."""
         ...

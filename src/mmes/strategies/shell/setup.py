@@ -1,4 +1,4 @@
-"""Before a search begins: what it is made from, its plan of memory, its box; all of it checked."""
+"""The setup of a search: its arguments, its memory, its box; all checked."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from mmes.strategies.shell.protocol import Search, Setup
 
 # Candidates that are made a few at a time take this share of the memory.
 _SHARE_FOR_ROWS = 1 / 8
-# On a plateau the mutation strength does not grow beyond so many sigma0.
+# On a plateau the mutation strength does not grow beyond this many sigma0.
 PLATEAU_LIMIT = 1e4
 
 
 class Plan(NamedTuple):
-    """What a search may take.
+    """The memory plan of a search.
 
     Attributes
     ----------
     options : dict
-        The algorithm's own options, reduced to the memory there is.
+        The options of the algorithm, reduced to the available memory.
     bytes : int
-        The memory that all this will take.
+        The memory of the search.
     rows_at_once : int or None
-        Candidates that are made at a time where there is no population; None: there is one.
+        Candidates generated at a time without a population; None if there is one.
     """
 
     options: dict[str, Any]
@@ -45,18 +45,18 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class StrategySetup:
-    """What an optimizer is made from.
+    """The arguments of an optimizer.
 
     Attributes
     ----------
     options : dict
-        All options, filled in, and reduced to the memory there is.
+        All options, including defaults, reduced to the available memory.
     setup : Setup
-        What the algorithm begins with.
+        The start of the algorithm.
     box : Box or None
-        The bounds; also a box of which the search knows nothing.
+        The bounds, including a box that the search does not see.
     plan : Plan
-        The algorithm's own options, and the memory that all this will take.
+        The options of the algorithm, and the memory of the search.
     """
 
     options: dict[str, Any]
@@ -66,7 +66,7 @@ class StrategySetup:
 
     @classmethod
     def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
-        """Return what a strategy, an `AskTell`, begins with in a space that was checked."""
+        """Return the setup of a strategy, an `AskTell`, in a checked space."""
         if space.x0 is None:
             raise ValueError("x0 is needed: an optimizer starts at a point")
         plan = planned_search(strategy.search_type, kernel, options, space.extent)
@@ -81,7 +81,7 @@ class StrategySetup:
             )
             check_integers(space, options, kernel)
         seed = fresh_seed() if options["seed"] is None else options["seed"]
-        # Where the search keeps points of its own, it knows nothing of the box.
+        # If the box maps points, the search itself is unbounded.
         mapping = mapping_of(box)
         setup = Setup(
             n=start.size,
@@ -97,7 +97,7 @@ class StrategySetup:
 
 
 def opened_kernel(strategy: Any, manifold: Manifold | None, options: dict[str, Any]) -> Kernel:
-    """Return the kernel of a strategy, once it is clear that it can work there."""
+    """Return the kernel of a strategy after checking that it supports it."""
     if all(option.name != "population_size" for option in strategy.search_type.options):
         raise TypeError(
             f"the strategy {strategy.name!r} has no option population_size: the options of its "
@@ -110,7 +110,7 @@ def opened_kernel(strategy: Any, manifold: Manifold | None, options: dict[str, A
 
 
 def mapping_of(box: Box | None) -> Box | None:
-    """Return a box that maps points of the search, which knows nothing of it; None for others."""
+    """Return a box that maps points of the search, which does not see it; None for others."""
     return box if box is not None and box.maps_points else None
 
 
@@ -121,10 +121,10 @@ def planned_search(
     extent: Extent,
     held: int = 0,
 ) -> Plan:
-    """Return the algorithm's own options, reduced to the memory there is, and what it takes.
+    """Return the options of the algorithm, reduced to the available memory, and its bytes.
 
-    `held` is memory that is in use now and will be given back, or handed over. Where the population
-    does not fit, a search that can do without has none.
+    `held` is memory that is in use now and will be released or reused. If the population does not
+    fit, a search that can work without one has none.
     """
     n, boxed, manifold = extent
     usable = int((kernel.available_bytes() + held) * memory.USABLE_SHARE)
@@ -174,7 +174,7 @@ def planned_search(
 
 
 def check_integers(space: Space, options: dict[str, Any], kernel: Kernel) -> None:
-    """Refuse what does not go with integers."""
+    """Refuse what cannot be combined with integers."""
     handling = options["bounds_handling"]
     if space.integers is not None and handling != "smooth":
         raise ValueError(f"bounds_handling={handling!r} cannot be combined with integers")
@@ -183,9 +183,9 @@ def check_integers(space: Space, options: dict[str, Any], kernel: Kernel) -> Non
 
 
 def patience(n: int, box: Box | None) -> int:
-    """Return the generations that values may stand still.
+    """Return the number of generations without progress that are allowed.
 
-    About one integer per generation changes by 1: in that time each has done so some five times,
+    About one integer per generation changes by 1, so in that time each has changed about five times
     up and down.
     """
     integers = 10 * box.count if isinstance(box, Rounded) else 0
@@ -193,7 +193,7 @@ def patience(n: int, box: Box | None) -> int:
 
 
 def widest_sigma(box: Box | None, sigma0: float) -> float:
-    """Return the mutation strength that a plateau may lead to: no wider than the box."""
+    """Return the largest mutation strength on a plateau: no wider than the box."""
     widest = PLATEAU_LIMIT * sigma0
     if box is None:
         return widest

@@ -1,4 +1,4 @@
-"""Why a run ends: the reasons, each with its sentence, and the tests on values for it."""
+"""Tests on values for the end of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOVEMENT = 1e-3
 LOOKS = 1000
 # The long window, in windows, over which generations are compared.
 LONG = 10
-# Values that differ by so many units of the last place are the same.
+# Values that differ by at most this many units in the last place are equal.
 ULPS = 4
 # Values of a generation that differ by more than this share of all differences ever seen, and by so
 # many times what counts as the same, are not those of a search that converged.
@@ -25,7 +25,7 @@ APART, TIMES_SAME = 1e-3, 1e3
 
 
 class ValueHistory:
-    """Tells from the values of the generations when a search has come to an end.
+    """Decides from the values of the generations when a search has ended.
 
     All but the rule of `tolerance` are invariant under f -> a f + b with a > 0, as the strategies
     are, until the resolution of float64 ends it.
@@ -33,9 +33,9 @@ class ValueHistory:
     Parameters
     ----------
     window : int
-        Generations looked back on; the library's default is the number of variables, at least 200.
+        Number of past generations; the default is the number of variables, at least 200.
     ftol : float
-        Values that differ by no more than this are the same; 0 stands for rounding.
+        Values that differ by no more than this are equal; 0 means up to rounding.
     tolerance : float or None
         The rule of the paper's tables, as inferred from them: the run stagnates when the best value
         improved by less than `tolerance` * window * abs(best) over the window. One thing is asked
@@ -61,10 +61,10 @@ class ValueHistory:
         self._apart = 0  # generations with values since some of one generation lay apart
 
     def observe(self, generation: int, best: float, lowest: float, highest: float) -> None:
-        """Take note of the best value so far, and of the values of the generation that ends.
+        """Add the best value so far, and the values of the finished generation.
 
-        Failures are no values: `lowest` and `highest` are those of the finite ones. A generation
-        without any, where `lowest` is inf, says nothing.
+        Failures do not count: `lowest` and `highest` are those of the finite values. A generation
+        without any, where `lowest` is inf, is ignored.
         """
         self._generation = generation
         if self.tolerance is not None:
@@ -90,7 +90,7 @@ class ValueHistory:
 
     @property
     def flat(self) -> bool:
-        """Whether every value ever told is the same, for a window."""
+        """Whether all values so far are equal, for a window."""
         return self._ever[0] == self._ever[1] and len(self._values) >= self.window
 
     @property
@@ -170,7 +170,7 @@ class ValueHistory:
         }
 
     def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the state that `arrays` returned."""
+        """Restore the state that `arrays` returned."""
         for name in ("improvements", "recent", "extremes"):
             if np.isnan(arrays[name]).any():
                 raise ValueError(f"{name} must be numbers")
@@ -186,7 +186,7 @@ class ValueHistory:
 
 
 def median(values: NDArray[np.float64]) -> float:
-    """Return the median, also of values whose sum no float can hold."""
+    """Return the median, without overflow."""
     places = (values.size - 1) // 2, values.size // 2
     lower, upper = np.partition(values, places)[list(places)].tolist()
     return 0.5 * lower + 0.5 * upper

@@ -1,4 +1,4 @@
-"""A strategy as a state that can be kept, and back from it to the bit."""
+"""Saving the state of a strategy, and restoring it to the bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS = ("generation", "evaluations", "failed_evaluations")
 
 
 def check_state(kind: type[AskTell], state: dict[str, Any]) -> None:
-    """Raise ValueError if a state is another strategy's, or claims sizes it does not bear out."""
+    """Raise ValueError if a state is of another strategy, or has inconsistent sizes."""
     if state["strategy"] != kind.name:
         raise ValueError(
             f"this is a state of the strategy {state['strategy']!r}, not of {kind.name!r}"
@@ -25,7 +25,7 @@ def check_state(kind: type[AskTell], state: dict[str, Any]) -> None:
 
 
 def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an optimizer that can take over a state.
+    """Return the arguments of an optimizer that can restore a state.
 
     `here` holds kernel, threads and device of this machine.
     """
@@ -42,9 +42,9 @@ def arguments_of(state: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_sizes(search_type: type[Search], state: dict[str, Any]) -> None:
-    """Refuse sizes that the rest of a state does not bear out, before memory is taken for them.
+    """Refuse sizes that do not match the rest of a state, before memory is allocated for them.
 
-    Candidates per generation show in the number of evaluations, stored directions in arrays.
+    The population size must match the number of evaluations, stored directions the arrays.
     """
     generation, evaluations, _ = (checked_scalar(name, state[name], 0) for name in COUNTS)
     shown = max((max(a.shape, default=0) for a in state["arrays"].values()), default=0)

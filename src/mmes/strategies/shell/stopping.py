@@ -191,7 +191,7 @@ class StopRules:
         return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
     def begin_anew(self, sigma: float) -> None:
-        """Forget how long values have stood still: the search goes on with these steps."""
+        """Reset the tests on values: the search continues with these steps."""
         if self.collapse is not None:
             self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:

@@ -1,1 +1,1 @@
-"""What the competitors share: draws, grouping, local searches, differential evolution."""
+"""Common parts of the competitors: draws, grouping, local searches, differential evolution."""

@@ -62,7 +62,7 @@ def rand_1_bin(
 ) -> Asking[tuple[Vector, float]]:
     """Minimise by DE/rand/1/bin with F = 0.5 and CR = 0.9; return the best point and its value.
 
-    The points it yields are those of its own variables, in the box from `lower` to `upper`.
+    The points it yields contain only its variables, in the box from `lower` to `upper`.
     """
     n = lower.size
     shares = draws.uniforms(members * n, Stream.FIRST_POPULATION, next(steps)).reshape(members, n)

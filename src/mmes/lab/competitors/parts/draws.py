@@ -20,7 +20,7 @@ class Draws:
     """Uniform and normal numbers by address.
 
     An algorithm counts its steps (generations, children, local steps) and uses a stream once per
-    step; `part` tells further draws of the same kind apart, where a step needs them.
+    step; `part` distinguishes further draws of the same kind within a step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which variables belong together: at random, or by differential grouping."""
+"""Groups of variables: random ones, or by differential grouping."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Grouping:
     separable : ndarray of int
         The variables that interact with no other.
     evaluations : int
-        Evaluations spent.
+        Number of evaluations.
     """
 
     groups: list[Indices]
@@ -44,7 +44,7 @@ class Grouping:
 
     @property
     def parts(self) -> list[Indices]:
-        """The groups and, as one more, the separable variables, where there are any."""
+        """The groups and, if there are any, the separable variables as one more group."""
         return [*self.groups, self.separable] if self.separable.size else self.groups
 
 
@@ -72,9 +72,9 @@ def differential_grouping(
         The threshold, an absolute difference of function values. It does not scale with the
         function: a weak interaction is overlooked.
     rounding : float
-        A difference must also exceed this share of the largest of the four values it is made of.
-        With 0, as published, the rounding of large values looks like an interaction; 1e-14 tells
-        the two apart.
+        A difference must also exceed this fraction of the largest of the four values from which it
+        is computed. With 0, as published, the rounding of large values looks like an interaction;
+        1e-14 avoids this.
     vectorized : bool
         Whether `fun` takes a (k, n) array and returns k values.
 
@@ -106,7 +106,7 @@ def differential_grouping(
 def group_by_differences(
     lower: Vector, upper: Vector, epsilon: float, rounding: float = 0.0
 ) -> Asking[Grouping]:
-    """Differential grouping as a search that asks for values; see `differential_grouping`."""
+    """Differential grouping as a generator of points; see `differential_grouping`."""
     left = np.arange(lower.size)
     middle = 0.5 * lower + 0.5 * upper
     groups: list[Indices] = []

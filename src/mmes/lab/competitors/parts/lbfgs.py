@@ -1,8 +1,8 @@
 """L-BFGS in a box, with gradients by forward differences.
 
-A limited-memory quasi-Newton method with gradient projection, in the place of L-BFGS-B (Zhu, Byrd,
-Lu, Nocedal 1997), written so that it asks for its evaluations: a gradient is n points, a trial of
-the line search one. It differs from L-BFGS-B in how it deals with bounds and in its line search;
+A limited-memory quasi-Newton method with gradient projection, instead of L-BFGS-B (Zhu, Byrd, Lu,
+Nocedal 1997), written as a generator of points: a gradient is n points, a trial of the line search
+one. It differs from L-BFGS-B in how it deals with bounds and in its line search;
 docs/competitors.md says how.
 """
 
@@ -35,7 +35,7 @@ ROWS = 256
 
 
 def dot(one: Vector, other: Vector) -> float:
-    """Return the scalar product, added up in an order that depends on no library."""
+    """Return the scalar product, with an order of additions that does not depend on a library."""
     return float((one * other).sum())
 
 
@@ -85,10 +85,10 @@ class _Budget:
 
 
 def lbfgs(setting: Setting, point: Incumbent, evaluations: int) -> Asking[Gains]:
-    """Improve a point, in place, with at most so many evaluations.
+    """Improve a point in place with at most this many evaluations.
 
-    It ends before where the point is stationary, an iteration gains nothing, or too little is left
-    for another gradient.
+    It ends earlier if the point is stationary, an iteration gains nothing, or too few evaluations
+    are left for another gradient.
     """
     budget = _Budget(evaluations, Gains())
     corrections = Corrections()

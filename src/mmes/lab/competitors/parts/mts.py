@@ -1,7 +1,7 @@
 """MTS-LS1, the first local search of multiple trajectory search (Tseng, Chen 2008).
 
-One coordinate after the other is tried some way down, then some way up. The search range shrinks
-after a sweep without any improvement.
+Each coordinate in turn is first decreased, then increased. The search range shrinks after a sweep
+without any improvement.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def mts_ls1(
     choose: Chooser,
     learn: Learner,
 ) -> Asking[Gains]:
-    """Improve a point, in place, with so many evaluations; its range is changed in place too."""
+    """Improve a point in place with this many evaluations; its range changes in place too."""
     gains = Gains()
     width = setting.width
     widest = float(width.max())
@@ -121,7 +121,7 @@ def all_coordinates(n: int) -> Chooser:
 
 
 def nothing_to_learn(coordinate: int, gain: float) -> None:
-    """Learn nothing: the plain MTS-LS1."""
+    """Do nothing: the plain MTS-LS1."""
 
 
 class Usefulness:
@@ -160,7 +160,7 @@ class Usefulness:
         return np.sort(np.concatenate([order[:preferred], others]))
 
     def learn(self, coordinate: int, gain: float) -> None:
-        """Take note of what visiting a coordinate gained."""
+        """Record the gain of a coordinate."""
         old = self.worth[coordinate]
         self.worth[coordinate] = (
             gain if np.isnan(old) else self.MEMORY * old + (1.0 - self.MEMORY) * gain

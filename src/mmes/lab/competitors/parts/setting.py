@@ -1,4 +1,4 @@
-"""What every competitor works with: the box, its random numbers, the best point so far."""
+"""Common data of every competitor: the box, its random numbers, the best point so far."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Incumbent:
         return cls(points[best].copy(), float(values[best]))
 
     def offer(self, points: Vector, values: Vector) -> bool:
-        """Take over the best of some points if it is better; return whether it was."""
+        """Keep the best of some points if it is better; return whether it was."""
         best = int(values.argmin())
         if not values[best] < self.value:
             return False
@@ -107,7 +107,7 @@ def reflect(points: Vector, lower: Vector, upper: Vector) -> None:
 
 
 def told(asking: Generator[Vector, Vector, Any], function: Any) -> Any:
-    """Drive a search with a function of (k, n) points to its end and return its result."""
+    """Run a search with a function of (k, n) points and return its result."""
     try:
         points = next(asking)
         while True:

@@ -63,7 +63,7 @@ def factors_around(draws: Draws, centres: Vector, step: int) -> Vector:
 
 
 class Shade:
-    """A population under SHADE, which goes on where it was left.
+    """A population under SHADE, which can be continued.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Shade:
         self._steps = steps
 
     def run(self, evaluations: int) -> Asking[None]:
-        """Carry out generations until the evaluations are used; the last one may be cut short."""
+        """Run generations until the evaluations are used up; the last one may be incomplete."""
         while evaluations > 0:
             step = next(self._steps)
             wanted = min(evaluations, self.values.size)

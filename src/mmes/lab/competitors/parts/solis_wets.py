@@ -27,7 +27,7 @@ class SolisWetsRules:
 
 @dataclass
 class SolisWetsState:
-    """What a chain of local searches hands on: step, bias, and both counters."""
+    """The state of a chain of local searches: step, bias, and both counters."""
 
     step: float
     bias: Vector
@@ -35,7 +35,7 @@ class SolisWetsState:
     failures: int = 0
 
     def note(self, success: bool, rules: SolisWetsRules) -> None:
-        """Count a success or a failure; so many in a row change the step."""
+        """Count a success or a failure; several in a row change the step."""
         if success:
             self.successes, self.failures = self.successes + 1, 0
             if self.successes >= rules.successes:
@@ -64,7 +64,7 @@ class Gains:
 
 
 def relative_gain(old: float, new: float) -> float:
-    """Return (old - new) / abs(old), or 0 where that is no gain."""
+    """Return (old - new) / abs(old), or 0 if that is not a gain."""
     return (old - new) / abs(old) if new < old and old != 0.0 else 0.0
 
 
@@ -76,7 +76,7 @@ def solis_wets(
     evaluations: int,
     steps: Iterator[int],
 ) -> Asking[Gains]:
-    """Improve a point, in place, with so many evaluations; the state is changed in place too."""
+    """Improve a point in place with this many evaluations; the state changes in place too."""
     gains, n = Gains(), setting.n
     lower, upper, draws = setting.lower, setting.upper, setting.draws
     while gains.evaluations < evaluations:

@@ -29,7 +29,7 @@ class Series:
     x, y : ndarray
         The points.
     low, high : ndarray or None
-        A band around it, quartiles as a rule.
+        A band around it, usually quartiles.
     kind : str
         ``"line"``, ``"steps"`` or ``"points"``.
     dashed : bool

@@ -1,4 +1,4 @@
-"""Tables and charts of any comparison: what `mmes bench` shows of a user's own plan."""
+"""Tables and charts of any comparison, as shown by `mmes bench`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HIGHEST_TARGET = 100.0
 
 
 def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen: str) -> Findings:
-    """Return what can be said of any set of runs.
+    """Return the tables and charts of any set of runs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who won a competition: its table of statistics, medians with ranks, points, and curves."""
+"""The result of a competition: statistics, medians with ranks, points, and curves."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ STATISTICS: dict[str, Callable[[list[float]], float | None]] = {
 
 
 def value_after(result: TrialResult, evaluations: int) -> float:
-    """Return the best value that a run had after so many evaluations."""
+    """Return the best value of a run after this many evaluations."""
     at = np.array([float(evaluations)])
     return float(values_at(at, result.trace_evaluations, result.trace_best)[0])
 
 
 def count(evaluations: int) -> str:
-    """Write a number of evaluations as people do: 1.2e5, 3e6, 5000."""
+    """Write a number of evaluations in short form: 1.2e5, 3e6, 5000."""
     if evaluations < 10_000:
         return str(evaluations)
     mantissa, _, exponent = f"{evaluations:e}".partition("e")
@@ -110,13 +110,13 @@ def _medians(data: Comparison, mark: int, quoted: paper.PublishedTable | None) -
     notes: list[str] = []
     if quoted:
         notes.append(
-            "The second number is the median that the MMES paper prints: its own for MMES, quoted "
+            "The second number is the median in the MMES paper: its own result for MMES, quoted "
             "from the literature for the others."
         )
         if quoted.suite == "cec2013":
             notes.append(
-                "f3, f6, f10: the printed values of MMES belong to Ackley's function without the "
-                "suite's transformations, ours to the suite's own."
+                "f3, f6, f10: the published values of MMES are those of Ackley's function without "
+                "the suite's transformations; ours are those of the suite's function."
             )
     return compare(
         data,
@@ -188,7 +188,7 @@ def _points_table(
         columns,
         lines,
         footers,
-        ("Totals are over the functions that all strategies were run on.",),
+        ("Totals cover the functions on which all strategies were run.",),
     )
 
 
@@ -239,7 +239,7 @@ def _ratios(data: Comparison, quoted: paper.PublishedTable) -> Table:
         lines.append(Line(place[0], cells))
     found = {c: [x for line in lines if (x := line.cells[c].ours) is not None] for c in columns}
     kinds: dict[str, Callable[[float], bool]] = {
-        "within a factor 2": lambda x: 0.5 <= x <= 2.0,
+        "within a factor of 2": lambda x: 0.5 <= x <= 2.0,
         "better by more": lambda x: x < 0.5,
         "worse by more": lambda x: x > 2.0,
     }
@@ -250,7 +250,7 @@ def _ratios(data: Comparison, quoted: paper.PublishedTable) -> Table:
     return Table(
         "quoted-ratios",
         "Our medians over the quoted ones",
-        f"median of ours / quoted median of the same algorithm; values below {FOUND:g} count as so",
+        f"our median / quoted median of the same algorithm; smaller values count as {FOUND:g}",
         tuple(columns),
         tuple(lines),
         footers,

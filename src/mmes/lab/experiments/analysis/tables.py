@@ -263,10 +263,10 @@ def wins(lines: Iterable[Line], column: str, published: bool) -> str:
 
 
 def _rank_footers(
-    lines: Sequence[Line], columns: Sequence[str], chosen: str, published: bool
+    lines: Sequence[Line], columns: Sequence[str], chosen: str, source: str
 ) -> list[tuple[str, dict[str, str]]]:
     """Return average ranks and p-values over the rows and columns that are complete."""
-    source = "paper" if published else "ours"
+    published = source == "paper"
 
     def value(line: Line, column: str) -> float | None:
         cell = line.cells[column]
@@ -280,16 +280,19 @@ def _rank_footers(
     if len(used) < 2 or len(complete) < 2:
         return []
     ranked = friedman(used, complete)
-    footers = [
-        (
-            f"average rank ({source}, {len(complete)} rows)",
-            {c: f"{r:.2f}" for c, r in ranked.average.items()},
-        )
-    ]
+    extent = f"{source}, {len(complete)} rows" if source else f"{len(complete)} problems"
+    averages = {c: f"{r:.2f}" for c, r in ranked.average.items()}
+    footers = [(f"average rank ({extent})", averages)]
     if chosen in used:
         p_values = ranked.p_values(chosen)
-        footers.append((f"p, Bonferroni ({source})", {c: f"{p:.3g}" for c, p in p_values.items()}))
+        label = _labelled("p, Bonferroni", source)
+        footers.append((label, {c: f"{p:.3g}" for c, p in p_values.items()}))
     return footers
+
+
+def _labelled(text: str, source: str) -> str:
+    """Return the text with whose runs it is about, where there is more than one possibility."""
+    return f"{text} ({source})" if source else text
 
 
 def _mixed_footers(
@@ -355,11 +358,12 @@ def compare(
     )
     footers: list[tuple[str, dict[str, str]]] = []
     if ranked:
-        for source, is_published in (("ours", False), ("paper", True)):
-            counts = {c: wins(lines, c, is_published) for c in heads}
+        # Only beside published numbers must a line say whose runs it is about.
+        for source in ("ours", "paper") if printed else ("",):
+            counts = {c: wins(lines, c, source == "paper") for c in heads}
             if any(counts.values()):
-                footers.append((f"better/worse/same ({source})", counts))
-            footers += _rank_footers(lines, heads, data.chosen, is_published)
+                footers.append((_labelled("better/worse/same", source), counts))
+            footers += _rank_footers(lines, heads, data.chosen, source)
         if data.chosen in heads:
             footers += _mixed_footers(lines, heads, data.chosen)
     return Table(

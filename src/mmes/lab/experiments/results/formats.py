@@ -31,7 +31,8 @@ def legend(table: Table, best: str, second: str, of_paper: bool = False) -> list
     cells = [cell for line in table.lines for cell in line.cells.values()]
     sentences: list[str] = []
     if any(cell.shade or (of_paper and cell.paper_shade) for cell in cells):
-        sentences.append(f"{best}: best of the row; {second}: second best.")
+        place = "of the row" if table.has_paper else "on the problem"
+        sentences.append(f"{best}: best {place}; {second}: second best.")
     if any(cell.mark or cell.paper_mark for cell in cells):
         sentences.append(
             f"{Mark.BETTER.symbol} {table.chosen} is significantly better than this column, "
@@ -95,10 +96,17 @@ def to_text(table: Table) -> str:
     return "\n".join([*body, rule, *legend(table, "*", "+"), *table.notes]) + "\n"
 
 
+def _word(mark: Mark | None) -> str | None:
+    """Return what became of the chosen strategy: better, worse or same."""
+    return mark.name.lower() if mark else None
+
+
 def to_csv(table: Table) -> str:
     """Write a table as CSV, one line per cell, with every number in full."""
-    fields = ["row", "column", "ours", "lower_quartile", "upper_quartile", "runs", "successes"]
-    fields += ["mark", "shade", "paper", "paper_mark", "paper_shade", "ratio", "keys"]
+    fields = ["problem", "strategy", "value", "lower_quartile", "upper_quartile", "runs"]
+    fields += ["successes", "mark", "shade", "keys"]
+    if table.has_paper:
+        fields += ["published", "published_mark", "published_shade", "ratio"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(fields)
@@ -107,9 +115,10 @@ def to_csv(table: Table) -> str:
             cell = line.cells[column]
             own = cell.summary
             values = [cell.ours, own and own.lower_quartile, own and own.upper_quartile]
-            values += [own and own.count, cell.successes, cell.mark and cell.mark.value]
-            values += [cell.shade, cell.paper, cell.paper_mark and cell.paper_mark.value]
-            values += [cell.paper_shade, cell.ratio, " ".join(cell.keys)]
+            values += [own and own.count, cell.successes, _word(cell.mark)]
+            values += [cell.shade, " ".join(cell.keys)]
+            if table.has_paper:
+                values += [cell.paper, _word(cell.paper_mark), cell.paper_shade, cell.ratio]
             writer.writerow([line.label, column, *("" if v is None else v for v in values)])
     return text.getvalue()
 

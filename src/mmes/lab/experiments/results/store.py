@@ -151,7 +151,7 @@ class Store:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).absolute()  # code of the user's may change the folder
+        self.folder = Path(folder).absolute()  # the user's code may change the folder
 
     def path(self, key: str) -> Path:
         """Return the file of a run."""

@@ -106,8 +106,8 @@ def present(material: Material) -> Findings:
         columns,
         tuple(lines),
         notes=(
-            "SME_6 hangs on rare draws, and the paper's curve for it is a fit to such samples: "
-            "only its size can be compared.",
+            "SME_6 depends on rare draws, and the paper's curve is a fit to such samples: only "
+            "its order of magnitude can be compared.",
         ),
     )
     x = np.array(data["strengths"], dtype=np.float64)

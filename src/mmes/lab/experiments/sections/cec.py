@@ -59,11 +59,14 @@ def present(suite: str, material: Material) -> Findings:
     if SCALED.label in {run.strategy.label for run in material.runs}:
         columns.append(SCALED.label)
     year = suite.removeprefix("cec")
-    notes = ["The rivals are the paper's quotations from the literature; they were not run here."]
+    notes = [
+        ("The rivals' values are quoted by the paper from the literature; they were not run here.")
+    ]
     if suite == "cec2013":
         notes.append(
-            "f3, f6 and f10 are run with Ackley's function untransformed, as the paper must have; "
-            "its rivals were probably run on the transformed one, so these rows compare two things."
+            "f3, f6 and f10 are run with Ackley's function without transformations, because "
+            "only this reproduces the paper's values; its rivals were probably run on the "
+            "transformed one, so these rows compare two different functions."
         )
     table = compare(
         Comparison(material.runs, material.outcomes, best_value),

@@ -124,8 +124,8 @@ def present(material: Material) -> Findings:
 RUNTIME = Section(
     "runtime",
     "Runtime per evaluation",
-    "Processor time per evaluation with the objective's own cost taken off, one run at a time "
-    "on one thread; slopes are least-squares lines in log-log scale.",
+    "Processor time per evaluation without the cost of the objective, one run at a time on one "
+    "thread; slopes are least-squares lines in log-log scale.",
     present,
     plan,
     workers=1,

@@ -80,8 +80,8 @@ def present(material: Material) -> Findings:
         columns=[method.label for method in METHODS],
         places=[place for place in places if place in run_places],
         notes=(
-            "The smoothed trust region is no column of the paper: a white-box reference for "
-            "those who have gradients.",
+            "The smoothed trust region is not in the paper; it is a reference for problems with "
+            "gradients.",
             "Four of the paper's 18 data sets are not available and were not run.",
         ),
     )

@@ -28,8 +28,8 @@ def present(material: Material) -> Findings:
     """Return the evaluations of every rule, tested against PTA."""
     heading = Heading("steps", "Step-size rules on a plain evolution strategy, n = 1000", COST)
     note = (
-        "The paper gives curves only and says that GSR is the slowest rule on the ellipsoids; "
-        "that ordering is not reproduced, see the page on reproduction."
+        "The paper gives only curves and says that GSR is the slowest rule on the ellipsoids; "
+        "this order is not reproduced, see the page on reproduction."
     )
     return costs(material, heading, "PTA", (note,))
 

@@ -67,8 +67,8 @@ def _twins(material: Material, problem: str) -> Chart:
 INVARIANCE = Section(
     "invariance",
     "Rotational invariance",
-    "MMES on each basic problem and on its rotated twin: the trajectories should coincide, since "
-    "the strategy knows no axes. Every run draws its own rotation.",
+    "MMES on each basic problem and on its rotated twin: the trajectories should coincide, "
+    "because the strategy is invariant under rotations. Every run draws another rotation.",
     present_invariance,
     plan_invariance,
 )
@@ -97,8 +97,8 @@ def present_mixing(material: Material) -> Findings:
 MIXING = Section(
     "mixing",
     "Mixing strength",
-    "How many directions one step of MMES mixes: l = 2 to 32, as many as are stored (l = m), and "
-    "the Gaussian target P_a itself. The default is l = 4.",
+    "The number of directions that one step of MMES mixes: l = 2 to 32, as many as are stored "
+    "(l = m), and the Gaussian target P_a itself. The default is l = 4.",
     present_mixing,
     plan_mixing,
 )
