@@ -118,7 +118,7 @@ class Handling:
         return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
 
     def adapt(self, centre: Vector | None = None) -> Vector | None:
-        """Adapt the multipliers to the newest generation; return its values with the new ones.
+        """Adapt the multipliers to the newest generation; return its values by the new ones.
 
         `centre` is what was measured at the mean of the generation, a table of one row, if it was.
         """
@@ -168,9 +168,9 @@ class Handling:
         self.settled = self.lagrangian is not None and bool(self._feasible(g).all())
 
     def averaged(self, tables: Vector) -> tuple[float, float, float]:
-        """Return the violation of the averages of a point, its significant part, and their error.
+        """Return the violation of the averages of a point, what of it is significant, their error.
 
-        Two standard errors are allowed in addition to the tolerance; more with many constraints.
+        Two standard errors are granted, besides the tolerance; more for one of many constraints.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
@@ -302,7 +302,7 @@ class Handling:
         return found
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
-        """Restore what `entries` and `arrays` returned; ValueError if it is not a valid state."""
+        """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
         if entries["settled"] not in (None, False, True):
             raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
         self.settled = entries["settled"]

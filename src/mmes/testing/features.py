@@ -100,9 +100,9 @@ class Feature:
     bounded : bool
         Whether algorithms for boxes support it.
     costly : bool
-        Whether a trial takes a second or more, because it starts processes.
+        Whether a trial takes a second or more, since it starts processes.
     kinds : tuple of str
-        The kinds of strategies that support it; empty if all do.
+        The kinds of strategies that know it, where not all do.
     excess : float
         By how much it raises the value at the optimum.
     """

@@ -104,8 +104,8 @@ def the_value_is_that_of_the_point(trial: Trial) -> None:
 def nothing_better_was_seen(trial: Trial) -> None:
     """Check that the best value is the lowest that the objective returned.
 
-    Repeated evaluations of a noisy objective do not count. With constraints, only feasible points
-    do.
+    Points of a noisy objective that are evaluated again, to ask or to average, do not count, and
+    with constraints only feasible points do.
     """
     lowest, best = trial.seen.lowest, trial.result.best_seen
     some = trial.objective.noisy or "constraints" in trial.options

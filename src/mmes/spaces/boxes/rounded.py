@@ -84,7 +84,7 @@ class Rounded(Box):
     def least_sigma(self, candidates: int, smallest: float) -> float:
         """Return the lower limit of the mutation strength.
 
-        If only integers can change, their margin; otherwise `smallest`.
+        Where only integers can change, their margin; else `smallest`: shorter steps are none.
         """
         return margin(self.count * candidates) if self.alone else smallest
 

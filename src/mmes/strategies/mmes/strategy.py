@@ -113,7 +113,7 @@ class MMESSearch(Recorded[State]):
             f"({in_words(row * wanted)}), but {in_words(available)} are usable; {advice}"
         )
 
-    def take_over(self, other: Self) -> None:
+    def take_over(self, other: Self) -> None:  # type: ignore[override]
         """See `Search.take_over`; another rule for sigma begins anew at the mean.
 
         Directions that were learnt while sigma collapsed are far too long for it.
