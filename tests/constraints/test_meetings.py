@@ -42,7 +42,7 @@ class Sphere:
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_an_interruption_at_the_end_changes_nothing(tmp_path: Path, restarts: int) -> None:
     """The question about noise, and the look at the mean, were left out by the resumed run."""
-    options = OPTIONS | {"restarts": restarts}
+    options: dict[str, Any] = OPTIONS | {"restarts": restarts}
     fun = Sphere()
     whole = mmes.minimize(fun, constraints=too_small, **options)
     for last in range(fun.calls - 6, fun.calls):
@@ -58,7 +58,11 @@ def test_an_interruption_at_the_end_changes_nothing(tmp_path: Path, restarts: in
 def test_a_question_for_which_the_budget_was_too_small_is_asked_with_a_larger_one(
     tmp_path: Path,
 ) -> None:
-    options = OPTIONS | {"noise": "yes", "strategy": "sep-cma", "evaluate_x0": False}
+    options: dict[str, Any] = OPTIONS | {
+        "noise": "yes",
+        "strategy": "sep-cma",
+        "evaluate_x0": False,
+    }
     options |= {"reevaluations": 0, "population_size": 8}
     whole = mmes.minimize(Sphere(), max_evaluations=400, **options)
     path = tmp_path / "run.mmes"
@@ -88,7 +92,12 @@ def test_extreme_constraints_give_no_warning_and_can_be_resumed(name: str, tmp_p
     def fun(x: Any) -> float:
         return factor * float(np.sum((x - 0.25) ** 2))
 
-    options = {"x0": np.ones(4), "sigma0": 0.5, "seed": 3, "constraints": constraint}
+    options: dict[str, Any] = {
+        "x0": np.ones(4),
+        "sigma0": 0.5,
+        "seed": 3,
+        "constraints": constraint,
+    }
     whole = mmes.minimize(fun, max_evaluations=300, **options)
     path = tmp_path / "run.mmes"
     mmes.minimize(fun, max_evaluations=30, checkpoint=path, **options)
@@ -103,7 +112,7 @@ def test_an_infinite_violation_ranks_last() -> None:
     def constraint(x: Any) -> float:
         return np.inf if x[0] < 0.9 else -1.0
 
-    options = {"x0": np.ones(4), "sigma0": 0.5, "seed": 3}
+    options: dict[str, Any] = {"x0": np.ones(4), "sigma0": 0.5, "seed": 3}
     result = mmes.minimize(Sphere(), constraints=constraint, max_evaluations=3000, **options)
     assert result.mean[0] >= 0.9 - 1e-3
     assert result.fun == pytest.approx(0.65**2, abs=1e-3)
@@ -111,7 +120,7 @@ def test_an_infinite_violation_ranks_last() -> None:
 
 
 def test_a_constraint_that_holds_by_infinity_does_not_stop_the_others() -> None:
-    options = {"x0": np.ones(4), "sigma0": 0.5, "seed": 3, "max_evaluations": 3000}
+    options: dict[str, Any] = {"x0": np.ones(4), "sigma0": 0.5, "seed": 3, "max_evaluations": 3000}
     result = mmes.minimize(Sphere(), constraints=lambda x: [-np.inf, 0.75 - x[2]], **options)
     assert result.fun == pytest.approx(0.25, abs=1e-4)
     assert result.multipliers == pytest.approx([0.0, 1.0], abs=0.05)
@@ -156,7 +165,12 @@ def test_a_noisy_constraint_is_met_on_the_average(noise: str) -> None:
 
 def test_noise_of_the_constraints_alone_is_noise() -> None:
     constraint, _ = noisy(0.1, 1)
-    options = {"noise": "yes", "max_evaluations": 300, "seed": 1, "constraints": constraint}
+    options: dict[str, Any] = {
+        "noise": "yes",
+        "max_evaluations": 300,
+        "seed": 1,
+        "constraints": constraint,
+    }
     result = mmes.minimize(lambda x: float(x @ x), np.full(8, 3.0), 1.0, **options)
     assert result.noisy
 
@@ -165,7 +179,12 @@ def test_noise_of_the_constraints_alone_is_noise() -> None:
 def test_a_small_budget_holds_though_the_mean_is_measured_too(budget: int) -> None:
     """No repair: what was added must keep to the budget."""
     constraint, calls = noisy(0.1, 1)
-    options = {"noise": "yes", "reevaluations": 0, "seed": 1, "constraints": constraint}
+    options: dict[str, Any] = {
+        "noise": "yes",
+        "reevaluations": 0,
+        "seed": 1,
+        "constraints": constraint,
+    }
     result = mmes.minimize(
         lambda x: float(x @ x), np.full(8, 3.0), 1.0, max_evaluations=budget, **options
     )

@@ -147,7 +147,7 @@ def planned_search(
         )
 
     # With clipping, the path of the forces looks at all candidates (`Generation.needs_all`).
-    kept = kind is not None and kind.onto_walls and own.get("step_size") == "forces"
+    kept = kind is not None and kind.onto_walls and own.get("step_size") in ("auto", "forces")
 
     def plan(rows: int | str) -> Plan:
         few = None if isinstance(rows, str) or rows >= size else rows
