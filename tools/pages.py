@@ -1,8 +1,8 @@
 """Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
 
-Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`, `networks`; matplotlib, a
-minute or two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
-status tells whether the table is up to date.
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`, `networks`; matplotlib,
+a minute or two each); `reasons` writes the table of docs/ends.md. With --check nothing is written:
+the exit status tells whether the table is up to date.
 """
 
 from __future__ import annotations
@@ -260,6 +260,7 @@ class SmallNetwork:
         self.labels = (answers + 0.5 * rng.gumbel(size=answers.shape)).argmax(1)
 
     def answers(self, points: Any, data: Any) -> Any:
+        """Return what each candidate says to each sample."""
         first = points[:, :176].reshape(-1, 11, 16)
         second = points[:, 176:].reshape(-1, 17, 4)
         hidden = np.tanh(np.einsum("si,kij->ksj", data, first[:, :-1]) + first[:, -1:])
@@ -309,9 +310,7 @@ def networks() -> None:
 
     followed(axes[0], net.entropy, "the next batch per generation", net.entropy, batches=rows)
     followed(axes[0], net.entropy, "another batch per candidate", another, vectorized=False)
-    followed(
-        axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0))
-    )
+    followed(axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0)))
     axes[0].set(title="cross entropy, held out", xlabel="evaluations", ylim=(0.6, 1.6))
     followed(axes[1], net.errors, "trained on cross entropy", net.entropy, batches=rows)
     followed(axes[1], net.errors, "trained on the errors", net.errors, batches=rows)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import mmes
-from mmes.errors import CheckpointWarning
+from mmes.errors import CheckpointWarning, LostWorkerWarning
 from mmes.testing import hostile
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 START = (np.linspace(-2, 2, 400), 1.0)
 
 
-def test_row07_a_worker_is_killed_every_second_of_a_hundred_thousand_evaluations(same):
+def test_row07_a_worker_is_killed_every_second_of_fifty_thousand_evaluations(same):
     # The damping keeps sigma where it is, so that the run has no end of its own.
-    options = {"seed": 9, "max_evaluations": 100_000, "stagnation_window": "off", "damping": 1e6}
+    options = {"seed": 9, "max_evaluations": 50_000, "stagnation_window": "off", "damping": 1e6}
     undisturbed = mmes.minimize(hostile.sphere, *START, **options)
-    assert undisturbed.nfev == 100_000
+    assert undisturbed.nfev == 50_000
     over, killed = threading.Event(), []
     rng = random.Random(1)
 
@@ -40,7 +40,8 @@ def test_row07_a_worker_is_killed_every_second_of_a_hundred_thousand_evaluations
     killer.start()
     began = time.monotonic()
     try:
-        result = mmes.minimize(hostile.sphere, *START, workers=4, retries=100, **options)
+        with pytest.warns(LostWorkerWarning, match="killed by SIGKILL"):
+            result = mmes.minimize(hostile.sphere, *START, workers=4, retries=100, **options)
     finally:
         over.set()
         killer.join()
@@ -63,11 +64,11 @@ RUNNER = """
     """
 
 
-def test_row12_fifty_kills_of_the_whole_process(script, tmp_path, same):
+def test_row12_thirty_kills_of_the_whole_process(script, tmp_path, same):
     rng = random.Random(3)
     path = tmp_path / "run.mmes"
     reached = [0]
-    for kill in range(50):
+    for kill in range(30):
         # Now in this process, now with workers: the state does not depend on it.
         process = script(RUNNER.format(workers="workers=2" if kill % 5 == 4 else ""))
         assert process.stdout.readline() == "imported\n"
@@ -81,7 +82,7 @@ def test_row12_fifty_kills_of_the_whole_process(script, tmp_path, same):
                 reached.append(mmes.checkpoint.read(path)[0]["generations"])
     print(f"generations reached: {reached}")
     assert reached == sorted(reached)  # nothing that was saved is lost again
-    assert len(set(reached)) > 20
+    assert len(set(reached)) > 12
     end = reached[-1] + 100
     resumed = mmes.resume(path, hostile.sphere, max_generations=end)
     options = {"seed": 9, "stagnation_window": "off", "damping": 1e6, "max_generations": end}
@@ -115,11 +116,11 @@ SIGNALLED = """
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_row30_of_a_thousand_signals_none_is_lost(script, workers):
-    """Five hundred for each way, at random moments, in one process after the other's run."""
+def test_row30_of_three_hundred_signals_none_is_lost(script, workers):
+    """A hundred and fifty for each way, at random moments, in one process after the other's run."""
     rng = random.Random(4)
     process = script(SIGNALLED.format(workers=workers))
-    for _ in range(500):
+    for _ in range(150):
         assert process.stdout.readline() == "begun\n"
         time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.01), rng.uniform(0.0, 0.1))))
         number = rng.choice((signal.SIGINT, signal.SIGTERM))

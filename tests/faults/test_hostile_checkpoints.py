@@ -395,6 +395,41 @@ def test_row14_every_array_of_numbers_beside_the_search_is_checked(saved, name, 
         mmes.resume(saved, hostile.sphere, max_evaluations=310)
 
 
+@pytest.mark.parametrize("wrong", [1e39, np.inf])
+def test_row14_a_count_that_is_no_count_is_refused(saved, wrong):
+    """Failed before: 1e39 generations became an integer that no array holds, at the next save."""
+    state, arrays = checkpoint.read(saved)
+    arrays = {n: np.array(a) for n, a in arrays.items()}
+    arrays["search/extremes"][-1] = wrong
+    rewrite(saved, state, arrays)
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**9])
+def test_row14_a_row_that_is_not_there_is_refused(tmp_path, wrong):
+    """Failed before: IndexError where the next path was stored."""
+    path = tmp_path / "run.mmes"
+    options = {"seed": 5, "strategy": "fast-cma", "checkpoint": path, "max_evaluations": 60}
+    mmes.minimize(hostile.sphere, *START, **options)
+    state, arrays = checkpoint.read(path)
+    state["search"]["search"]["oldest"] = wrong
+    rewrite(path, state, {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(mmes.CheckpointCorrupt, match="do not fit together"):
+        mmes.resume(path, hostile.sphere, max_evaluations=310)
+
+
+def test_row14_patience_without_a_validation_is_refused(saved):
+    """Failed before: a ValueError about an option that whoever resumes had not given."""
+    state, arrays = checkpoint.read(saved)
+    state["limits"]["patience"] = 5
+    rewrite(saved, state, {n: np.array(a) for n, a in arrays.items()})
+    with pytest.raises(CheckpointError, match="give validation= as then, or patience=None"):
+        mmes.resume(saved, hostile.sphere, max_evaluations=310)
+    result = mmes.resume(saved, hostile.sphere, max_evaluations=310, patience=None)
+    assert result.nfev == 310
+
+
 def test_row14_counts_that_do_not_add_up_are_refused(saved):
     state, arrays = checkpoint.read(saved)
     state["spent"]["evaluations"] += 10

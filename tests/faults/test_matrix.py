@@ -50,19 +50,19 @@ def test_row43_pairs_of_features_keep_the_laws(pair, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("pair", PAIRS, ids=named)
-def test_row43_pairs_of_features_keep_the_laws_everywhere(pair, seed, tmp_path):
-    found = [check(kind, pair, seed, tmp_path / kind.name) for kind in kinds_of(pair, thin=False)]
+def test_row43_pairs_of_features_keep_the_laws_everywhere(pair, tmp_path):
+    found = [check(kind, pair, 2, tmp_path / kind.name) for kind in kinds_of(pair, thin=False)]
     assert not "\n".join(filter(None, found))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_row43_triples_of_features_keep_the_laws(part, tmp_path):
+    """Every second of them; `tools/attack.py` draws from all at random."""
     found = []
     for number, (kind, chosen) in enumerate(combinations(3)):
-        if number % 20 == part and not any(feature.costly for feature in chosen):
+        if number % 40 == 2 * part and not any(feature.costly for feature in chosen):
             found.append(check(kind, chosen, part, tmp_path / str(number)))
     assert not "\n".join(filter(None, found))
 
@@ -96,8 +96,10 @@ def laws(trial):
 def test_row43_every_law_finds_what_is_wrong(tmp_path):
     trial = good(tmp_path, (Fails(),))
     other = np.full(4, 0.2)
+    asked = replace(trial, options=trial.options | {"constraints": [lambda x: 1.0]})
     wrong = {
         "success_is_true": changed(trial, success=True, fun=5.0),
+        "constraints_hold": changed(asked, constraint_violation=0.0),
         "the_value_is_that_of_the_point": changed(trial, x=other),
         "nothing_better_was_seen": changed(trial, best_seen=trial.result.fun + 1),
         "evaluations_are_counted": changed(trial, failed=trial.result.failed - 1),

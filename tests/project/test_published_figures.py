@@ -1,6 +1,7 @@
 """The published medians at n = 1000: minutes, hence only in `make test-all`.
 
-Bounds of 5 % around the paper's median for a median of ours; the spread between seeds is about 2 %.
+Bounds of 5 % around the paper's median for a median of ours; the spread between seeds is about 2 %,
+so that three runs are enough, and one of the longest (2.5 standard deviations; seeds are fixed).
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ def median_evaluations(name: str, seeds: int, **options) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seeds"),
-    [("cigar", 11), ("different_powers", 11), ("discus", 11), ("ellipsoid", 3)],
+    [("cigar", 3), ("different_powers", 3), ("discus", 3), ("ellipsoid", 1)],
 )
 def test_medians_of_the_paper(name: str, seeds: int) -> None:
     assert median_evaluations(name, seeds) == pytest.approx(PAPER[name], rel=0.05)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cigar", "discus"])
-def test_rotation_changes_nothing(name: str) -> None:
-    assert median_evaluations(f"rotated_{name}", 3) == pytest.approx(PAPER[name], rel=0.05)
+@pytest.mark.parametrize(("name", "seeds"), [("cigar", 3), ("discus", 1)])
+def test_rotation_changes_nothing(name: str, seeds: int) -> None:
+    assert median_evaluations(f"rotated_{name}", seeds) == pytest.approx(PAPER[name], rel=0.05)
 
 
 @pytest.mark.slow
 def test_the_literal_pseudo_code_needs_twice_as_many_on_discus() -> None:
-    assert median_evaluations("discus", 3, mirrored=False) == pytest.approx(3.16e6, rel=0.05)
+    assert median_evaluations("discus", 1, mirrored=False) == pytest.approx(3.16e6, rel=0.05)
 
 
 @pytest.mark.slow
@@ -61,9 +62,9 @@ def test_adaptive_scaling_pays_on_separable_problems(name: str, limit: float) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cigar", "discus"])
-def test_adaptive_scaling_costs_nothing_on_rotated_problems(name: str) -> None:
-    found = median_evaluations(f"rotated_{name}", 3, scaling="adaptive")
+@pytest.mark.parametrize(("name", "seeds"), [("cigar", 3), ("discus", 1)])
+def test_adaptive_scaling_costs_nothing_on_rotated_problems(name: str, seeds: int) -> None:
+    found = median_evaluations(f"rotated_{name}", seeds, scaling="adaptive")
     assert found == pytest.approx(PAPER[name], rel=0.05)
 
 

@@ -105,10 +105,11 @@ class Part:
                 )
         lower, upper = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
         equal, above, below = self.sides(count)
+        # Not from infinite limits: inf - inf is nothing.
         parts = (
-            (values - lower)[..., equal],
-            (values - upper)[..., above],
-            (lower - values)[..., below],
+            values[..., equal] - lower[equal],
+            values[..., above] - upper[above],
+            lower[below] - values[..., below],
         )
         return np.concatenate(parts, axis=-1)
 

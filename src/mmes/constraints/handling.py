@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
-from mmes.strategies.parts.record import checked_scalar
+from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
 
@@ -22,6 +23,10 @@ _ULPS = 64
 _WINDOW = 20
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
+# An inequality that holds holds by no more than this.
+_DEEPEST = -1e100
+# The share of normal numbers above two standard deviations.
+_SURE = 0.02275
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class Handling:
         self.given, self.tolerance, self.n = given, tolerance, n
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
-        self.settled = False
-        """Whether the search has ended at a feasible point."""
+        self.settled: bool | None = None
+        """Whether the search has ended at a feasible point; None where nobody has looked yet."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
         self._standstill = 0  # generations whose values are equal up to rounding
@@ -112,12 +117,19 @@ class Handling:
         values = self.lagrangian.values(f, g)
         return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
 
-    def adapt(self) -> Vector | None:
-        """Adapt the multipliers to the newest generation; return its values with the new ones."""
+    def adapt(self, centre: Vector | None = None) -> Vector | None:
+        """Adapt the multipliers to the newest generation; return its values by the new ones.
+
+        `centre` is what was measured at the mean of the generation, a table of one row, if it was.
+        """
         if self.lagrangian is None or self._newest is None:
             return None
+        self.settled = None
         self._watch(*self._newest)
-        return self.lagrangian.update(*self._newest)
+        if centre is None:
+            return self.lagrangian.update(*self._newest)
+        f, g = self._split(centre)
+        return self.lagrangian.update(*self._newest, (float(f[0]), g[0]))
 
     def _watch(self, f: Vector, g: Vector) -> None:
         """Count the generations whose values differ by no more than the rounding of f.
@@ -155,27 +167,28 @@ class Handling:
         _, g = self._split(table)
         self.settled = self.lagrangian is not None and bool(self._feasible(g).all())
 
-    def averaged(self, tables: Vector) -> tuple[float, float]:
-        """Return the violation of the averages of a point, and the part of it that is significant.
+    def averaged(self, tables: Vector) -> tuple[float, float, float]:
+        """Return the violation of the averages of a point, what of it is significant, their error.
 
-        Two standard errors are allowed in addition to the tolerance.
+        Two standard errors are granted, besides the tolerance; more for one of many constraints.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
         if self.lagrangian is None or not len(g):
-            return math.inf, math.inf
+            return math.inf, math.inf, 0.0
         mean = np.add.reduce(g, axis=0) / len(g)
         error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
         size = self._sizes(mean)
-        excess = size - self._tolerances - 2.0 * error
-        return max(float(size.max()), 0.0), max(float(excess.max()), 0.0)
+        granted = NormalDist().inv_cdf(1.0 - _SURE / size.size)
+        excess = size - self._tolerances - granted * error
+        return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
 
     def begin_again(self) -> None:
         """Begin another start, with new multipliers."""
         if self.lagrangian is not None:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
-        self.settled, self._newest = False, None
+        self.settled, self._newest = None, None
         self._standstill, self._level = 0, math.nan
 
     # What is known at the end
@@ -223,7 +236,8 @@ class Handling:
                 "the constraints must return the same number of values at every point: "
                 f"{self.lagrangian.equality.size} before, {g.shape[1]} now"
             )
-        return f, g
+        # An inequality that holds by any margin is a number like others.
+        return f, np.where(self.lagrangian.equality, g, np.maximum(g, _DEEPEST))
 
     def _sizes(self, g: Vector) -> Vector:
         assert self.lagrangian is not None
@@ -253,7 +267,9 @@ class Handling:
         prices = np.abs(self.lagrangian.multipliers)
         if kept is not None:
             prices = np.minimum(prices, kept.prices)
-        honest = f + np.add.reduce(prices * size, axis=1)
+        with np.errstate(over="ignore"):
+            paid = np.multiply(prices, size, out=np.zeros_like(size), where=prices > 0)
+            honest = f + np.add.reduce(paid, axis=1)
         best = int(np.lexsort((honest, np.where(feasible, -1.0, violation)))[0])
         if best < good.size:
             x = kernel.copy(points[int(good[best])].reshape(-1))
@@ -286,8 +302,10 @@ class Handling:
         return found
 
     def restore(self, entries: dict[str, Any], arrays: dict[str, Any], kernel: Any) -> None:
-        """Restore what `entries` and `arrays` returned; ValueError if it is not a valid state."""
-        self.settled = entries["settled"] is True
+        """Take over what `entries` and `arrays` returned; ValueError if they are no such state."""
+        if entries["settled"] not in (None, False, True):
+            raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
+        self.settled = entries["settled"]
         self._standstill = checked_scalar("standstill", entries["standstill"], 0)
         level = entries["level"]
         self._level = math.nan if level is None else checked_scalar("level", level, 0.0)
@@ -308,7 +326,9 @@ class Handling:
                 raise ValueError(
                     "best_constraints and best_prices must have one entry per constraint"
                 )
-            value = float(entries["best"]["value"])
-            violation = checked_scalar("violation", entries["best"]["violation"], 0.0)
+            value = checked_value("value", entries["best"]["value"])
+            violation = checked_value("violation", entries["best"]["violation"])
+            if violation < 0:
+                raise ValueError(f"violation must not be negative, but is {violation}")
             feasible = bool(self._feasible(g))
             self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)

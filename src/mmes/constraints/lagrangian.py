@@ -49,6 +49,8 @@ _K2 = 2.8
 _DAMPING = 5.0
 # The odds of growing to shrinking at which a penalty factor stays.
 _ODDS = 0.25
+# Of huge values a square may be no number; then nothing adapts.
+_EXTREME = np.errstate(over="ignore", invalid="ignore")
 # A constraint that is still violated when its factor has grown by this is never fulfilled.
 _HOPELESS = 1e9
 
@@ -93,9 +95,14 @@ class Lagrangian:
             self.multipliers, self.factors = np.zeros(count), np.zeros(count)
             self.mean, self.first = np.zeros(count), np.zeros(count)
 
+    @_EXTREME
     def values(self, f: Vector, g: Vector) -> Vector:
-        """Return L of points, one per row; NaN for one whose value or constraint is NaN."""
-        return f + self._penalties(g) - self.offset
+        """Return L of points, one per row; NaN for one whose value or constraint is NaN.
+
+        It is inf where a constraint is violated infinitely, also before that has any weight.
+        """
+        endless = np.isposinf(np.where(self.equality, np.abs(g), g)).any(axis=-1)
+        return np.where(endless & ~np.isnan(f), np.inf, f + self._penalties(g) - self.offset)
 
     def _penalties(self, g: Vector) -> Vector:
         on = self.factors > 0
@@ -109,8 +116,19 @@ class Lagrangian:
         terms = held * (self.multipliers + 0.5 * self.factors * held)
         return np.add.reduce(terms, axis=-1)
 
-    def update(self, f: Vector, g: Vector) -> Vector | None:
+    @_EXTREME
+    def update(
+        self, f: Vector, g: Vector, centre: tuple[float, Vector] | None = None
+    ) -> Vector | None:
         """Adapt the coefficients to a generation that was ranked by `values`.
+
+        Parameters
+        ----------
+        f, g : ndarray
+            What was measured.
+        centre : tuple of float and ndarray, optional
+            f and g at the mean that it was drawn from, to be taken instead of those of the parents:
+            under noise, parents are those whose constraints were measured too small.
 
         Returns
         -------
@@ -124,6 +142,8 @@ class Lagrangian:
             return None
         typical = _sum(weights, before[best])
         value, mean = _sum(weights, f[best]), _sum(weights, g[best])
+        if centre is not None and math.isfinite(centre[0]) and np.isfinite(centre[1]).all():
+            value, mean = centre
         self._begin(f, g)
         if not math.isnan(self.value):
             self._adapt(value, mean, effective_size(weights))
@@ -141,7 +161,7 @@ class Lagrangian:
         # A flat objective weighs nothing, and a constraint in steps has its size.
         spread, spreads = _quartiles_apart(f) or 1.0, _quartiles_apart(g[:, new])
         spreads = np.where(spreads > 0, spreads, np.abs(g[:, new]).max(axis=0))
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore"):
             factors = spread / (self.n * spreads**2)
         self.factors[new] = np.where(np.isfinite(factors), factors, 0.0)
         self.first[new] = self.factors[new]
@@ -163,6 +183,7 @@ class Lagrangian:
         self.multipliers = np.where(active, np.where(clamped, 0.0, moved), lam)
         self.factors = np.where(active & ~clamped & (np.abs(mean) > self.negligible), factors, w)
 
+    @_EXTREME
     def hopeless(self, tolerances: Vector) -> bool:
         """Return whether a constraint stays violated although its factor became huge."""
         size = np.where(self.equality, np.abs(self.mean), self.mean)

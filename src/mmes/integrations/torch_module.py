@@ -261,7 +261,8 @@ class ModuleObjective:
         with _as_it_was(self.flat.module, self._training), torch.no_grad():
             if self.mode == "in_place":
                 self.flat.write(x)
-                return float(torch.as_tensor(self._call()))
+                with _same_buffers(self.flat.module):
+                    return float(torch.as_tensor(self._call()))
             one = self.flat.unflatten(x, self._device, self._dtype)
             inner = {"module." + name: tensor for name, tensor in one.items()}
             return float(torch.as_tensor(functional_call(self._call, inner | self._fixed(), ())))
@@ -286,14 +287,11 @@ class ModuleObjective:
 
     def _values_in_place(self, points: Any) -> NDArray[np.float64]:
         """Return the losses; each candidate is written into the module, the last one stays."""
-        module, found = self.flat.module, []
-        buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+        found = []
         for row in range(len(points)):
             self.flat.write(points[row])
-            with self._watched(row):
+            with _same_buffers(self.flat.module), self._watched(row):
                 found.append(float(torch.as_tensor(self._call())))
-            for buffer, kept in buffers:
-                buffer.copy_(kept)
         return np.array(found)
 
     @contextlib.contextmanager
@@ -390,6 +388,17 @@ class _LossOf(torch.nn.Module):
 
     def forward(self) -> Any:
         return self._loss[0](self.module, *self.arguments)
+
+
+@contextlib.contextmanager
+def _same_buffers(module: Any) -> Iterator[None]:
+    """Let the buffers of a module be as before, also where the loss raises."""
+    before = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, kept in before:
+            buffer.copy_(kept)
 
 
 @contextlib.contextmanager

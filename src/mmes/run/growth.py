@@ -59,8 +59,10 @@ class Growth:
     def resumed(self, reason: StopReason | None) -> StopReason | None:
         """Ask what a run before this one could not ask to the end, or do what it could not do."""
         if self._state.question is Verdict.ASKING:
-            return self._handle_noise(reason)
-        return self._act(reason)
+            reason = self._handle_noise(reason)
+        else:
+            reason = self._act(reason)
+        return self._handle_collapse(reason)
 
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
@@ -74,9 +76,11 @@ class Growth:
         suspected = kinked or watch.suspects(state.es.sigma, reason)
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
-        if not (suspected or first) or self._limits.evaluations_left() < ASKED:
+        if not (suspected or first):
             return reason
-        state.question = Verdict.ASKING  # for whoever goes on if that raises
+        state.question = Verdict.ASKING  # for whoever goes on if that raises, or with more budget
+        if self._limits.evaluations_left() < ASKED:
+            return reason
         mean, answers = self._ask()
         with state.changing():
             state.question = watch.answer(answers, state.es.sigma)

@@ -209,7 +209,7 @@ class Run:
         begun = self.evaluations or self._state.validation is not None
         reason = self._limit_reached() if begun else None
         # Or an error came while it asked about noise, or nothing could be done about that then.
-        reason = self._growth.resumed(reason)
+        reason = self._look_at_mean(self._growth.resumed(reason))
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -218,7 +218,7 @@ class Run:
             self._state.go_on()
             reason = self._growth.after(self._generation())
             reason = self._look_at_mean(reason)
-            if reason is None:
+            if reason is None and not self._measures_centre:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
 
@@ -245,9 +245,15 @@ class Run:
     def _generation(self) -> StopReason | None:
         """Ask, evaluate, tell, observe; return why the run should end, if it should."""
         state, es = self._state, self._state.es
-        rows, self._rows = self._begin(), None
+        centre = None
+        if self._measures_centre:
+            self._see_batch(es.generation)
+            centre = self._values_at([es.mean], 1)[1][0]
+        rows, self._rows = self._begin(int(centre is not None)), None
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
+        if not whole:
+            es.ask(rows=())  # replicas make candidates by themselves, and nobody asks for them here
         points = es.ask()[:rows] if whole else RowsOnDemand(es.ask, (rows, es.dimension), few)
         values = self._evaluation.evaluate(points, es.generation, self._limits.time_is_left)
         complete = len(values) == es.rows
@@ -255,7 +261,7 @@ class Run:
             if state.constraints is not None:
                 values = state.constraints.take(points, values, es.kernel)
             del points  # so that its memory can be used again
-            self._tell(values, sigma)
+            self._tell(values, sigma, centre)
         if complete:
             self._evaluation.told(values)
             self._validate()
@@ -274,34 +280,52 @@ class Run:
                     return StopReason.CALLBACK
         return self._limit_reached()
 
-    def _tell(self, values: NDArray[np.float64], sigma: float) -> None:
-        """Tell the values of a generation that was drawn with `sigma`, and take note of it."""
+    def _tell(
+        self, values: NDArray[np.float64], sigma: float, centre: NDArray[np.float64] | None
+    ) -> None:
+        """Tell the values of a generation that was drawn with `sigma`, and take note of it.
+
+        `centre` is what was measured at its mean, if it was.
+        """
         state, es = self._state, self._state.es
         handled, complete = state.constraints, len(values) == es.rows
         es.tell(values, None if complete else np.arange(values.size))
+        beside = Spent()
+        if centre is not None:
+            beside = Spent(1, failed=int(np.isnan(centre).any()))
         state.partial = Spent()
         if not complete:
-            state.partial = Spent(values.size, failed=int(np.isnan(values).sum()))
+            state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
             return
+        state.spent += beside
         state.question = Verdict.CLEAR
         if es.grows:
             # What the multipliers do is no progress here.
             seen = values if handled is None else values + handled.offset
             state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
-        changed = None if handled is None else handled.adapt()
+        changed = None if handled is None else handled.adapt(centre)
         if changed is not None and isinstance(es, AskTell):
             es.revalue(changed)
         state.see_level(values)
         state.record()
 
-    def _begin(self) -> int:
-        """Let the evaluator begin a generation, unless it has; return its number of rows."""
+    def _begin(self, measured: int = 0) -> int:
+        """Let the evaluator begin a generation, unless it has; return its number of rows.
+
+        `measured` evaluations of it are made already.
+        """
         if self._rows is None:
             es = self._state.es
-            self._rows = int(min(es.rows, self._limits.evaluations_left()))
+            self._rows = int(min(es.rows, self._limits.evaluations_left() - measured))
             self._see_batch(es.generation)
             self._evaluation.begin(es.generation, self._rows)
         return self._rows
+
+    @property
+    def _measures_centre(self) -> bool:
+        """Whether the mean is measured too: under noise the multipliers need what is true of it."""
+        noisy = self._state.noise.noisy or self._options["noise"] == "yes"
+        return self._state.constraints is not None and noisy and self._limits.evaluations_left() > 1
 
     def _see_batch(self, generation: int) -> None:
         if self._batches is not None:
@@ -344,7 +368,9 @@ class Run:
         """With constraints, see whether a search that has converged did so at a feasible point."""
         state, handled = self._state, self._state.constraints
         converged = reason in RESTARTABLE or reason is StopReason.NOISY
-        if handled is not None and converged and self._limits.evaluations_left() >= 1:
+        if handled is None or handled.settled is not None:
+            return reason
+        if converged and self._limits.evaluations_left() >= 1:
             points, table = self._values_at([state.es.mean], 1)
             with state.changing():
                 state.take_measured(points, table[0])
@@ -481,7 +507,7 @@ class Run:
             others = [*self._state.es.reasons(target), *self._limits.spent()]
             if constrained and self._state.violates(reason):
                 others, reason = [reason, *others], StopReason.INFEASIBLE
-        reasons = (reason, *(other for other in others if other is not reason))
+        reasons = tuple(dict.fromkeys((reason, *others)))
         return result_of(self._state, self._settings, self._now(), reasons)
 
     def _now(self) -> Spent:

@@ -310,15 +310,16 @@ class Reevaluation:
     ----------
     x, mean : ndarray
         The values.
-    violations, excess : ndarray
-        With constraints: of the averages of both points, the violation, and what of it is more than
-        tolerance and noise explain.
+    violations, excess, errors : ndarray
+        With constraints: of the averages of both points, the violation, what of it is more than
+        tolerance and noise explain, and the largest standard error.
     """
 
     x: Vector
     mean: Vector
     violations: Vector = field(default_factory=lambda: np.zeros(2))
     excess: Vector = field(default_factory=lambda: np.zeros(2))
+    errors: Vector = field(default_factory=lambda: np.zeros(2))
 
     @property
     def evaluations(self) -> int:
@@ -332,9 +333,9 @@ class Reevaluation:
 
     @property
     def noisy(self) -> bool:
-        """Whether one point gave different values."""
+        """Whether one point gave different values, of the objective or of constraints."""
         finite = (values[np.isfinite(values)] for values in (self.x, self.mean))
-        return any(np.unique(values).size > 1 for values in finite)
+        return bool(self.errors.any()) or any(np.unique(values).size > 1 for values in finite)
 
     def better(self) -> tuple[str, float, float]:
         """Return which is better, ``"x"`` or ``"mean"``, its average, and the error of that.
@@ -358,7 +359,8 @@ class Reevaluation:
 
     def arrays(self) -> dict[str, Vector]:
         """Return what a checkpoint keeps."""
-        return self.values() | {"violations": self.violations, "excess": self.excess}
+        judged = {"violations": self.violations, "excess": self.excess, "errors": self.errors}
+        return self.values() | judged
 
 
 def _average(values: Vector) -> tuple[bool, float, float]:

@@ -119,6 +119,11 @@ def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[st
             "integers": np.array(arrays["integers"]) > 0 if "integers" in arrays else None,
         }
         Space.checked(**where)
+    if (own | given)["patience"] is not None and given.get("validation") is None:
+        raise CheckpointError(
+            f"the checkpoint belongs to a run with validation= and patience={own['patience']!r}; "
+            "give validation= as then, or patience=None"
+        )
     return own | given | where | {"strategy": kind, "resume": "never"}
 
 

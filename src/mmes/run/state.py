@@ -280,9 +280,8 @@ class RunState:
         if self.constraints is None:
             return Reevaluation(values[:, 0].copy(), values[:, 1].copy())
         both = [self.constraints.averaged(values[:, column]) for column in (0, 1)]
-        violations, excess = np.array(both).T
-        x, mean = values[:, 0, 0].copy(), values[:, 1, 0].copy()
-        return Reevaluation(x, mean, violations.copy(), excess.copy())
+        judged = (column.copy() for column in np.array(both).T)
+        return Reevaluation(values[:, 0, 0].copy(), values[:, 1, 0].copy(), *judged)
 
     def violates(self, reason: StopReason) -> bool:
         """Return whether a run that ends for this reason ends where constraints are violated."""

@@ -25,6 +25,7 @@ from mmes.strategies.parts.population import (
     value_or,
 )
 from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.record import Arrays
 from mmes.strategies.parts.search_base import SearchBase
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
@@ -98,6 +99,15 @@ class FastCMASearch(SearchBase[State]):
             paths=kernel.directions(self.archive_size + 1, n),
             scale=setup.scale,
         )
+
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
+        """See `Search.restore`."""
+        super().restore(scalars, arrays)
+        if not 0 <= self.state.oldest < self.archive_size:
+            raise ValueError(
+                f"oldest must be a row of the {self.archive_size} stored paths, not "
+                f"{self.state.oldest}"
+            )
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:

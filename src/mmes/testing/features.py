@@ -100,7 +100,11 @@ class Feature:
     bounded : bool
         Whether algorithms for boxes support it.
     costly : bool
-        Whether a trial takes a second or more, because it starts processes.
+        Whether a trial takes a second or more, since it starts processes.
+    kinds : tuple of str
+        The kinds of strategies that know it, where not all do.
+    excess : float
+        By how much it raises the value at the optimum.
     """
 
     name: str
@@ -109,6 +113,8 @@ class Feature:
     without: tuple[str, ...] = ()
     bounded: bool = True
     costly: bool = False
+    kinds: tuple[str, ...] = ()
+    excess: float = 0.0
 
 
 def _budget(kind: Kind, drawn: random.Random) -> dict[str, Any]:
@@ -119,6 +125,15 @@ def _replicas(kind: Kind, drawn: random.Random) -> dict[str, Any]:
     from mmes.replicas import Local
 
     return {"workers": Local(1)}
+
+
+# The constrained variable is at least this, and apart from the optimum by the second number.
+_LEAST, _APART = 0.75, 0.5
+
+
+def too_small(x: Any) -> float:
+    """Return by how much the third variable is smaller than the constraint asks for."""
+    return _LEAST - float(x[2])
 
 
 FEATURES: dict[str, Feature] = {
@@ -144,6 +159,27 @@ FEATURES: dict[str, Feature] = {
         ),
         Feature("resume"),
         Feature("grow", without=("restarts", "workers", "replicas", "x0"), bounded=False),
+        Feature(
+            "constraints",
+            options=lambda k, r: {"constraints": [too_small]},
+            without=("replicas", "grow"),
+            bounded=False,
+            excess=_APART**2,
+        ),
+        Feature(
+            "integers",
+            options=lambda k, r: {"integers": [3]},
+            without=("device",),
+            bounded=False,
+            excess=0.25**2,
+        ),
+        Feature(
+            "few rows",
+            options=lambda k, r: {"rows_at_once": r.randint(1, 3)},
+            without=("integers",),
+            kinds=("auto large", "mmes"),
+        ),
+        Feature("probes", options=lambda k, r: {"step_size": "probes"}, kinds=("auto large",)),
     )
 }
 """The features of the matrix."""
@@ -155,7 +191,8 @@ def fits(kind: Kind, chosen: Features) -> bool:
     """Return whether the features can be combined with each other and with the kind."""
     names = {feature.name for feature in chosen}
     together = not any(names & set(feature.without) for feature in chosen)
-    return together and (not kind.bounded or all(feature.bounded for feature in chosen))
+    known = all(not feature.kinds or kind.name in feature.kinds for feature in chosen)
+    return together and known and (not kind.bounded or all(feature.bounded for feature in chosen))
 
 
 def combinations(size: int = 2) -> Iterator[tuple[Kind, Features]]:
@@ -185,7 +222,8 @@ def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Tr
     options = _options(kind, chosen, drawn)
     box = options.get("bounds")
     layers = tuple(feature.layer for feature in chosen if feature.layer is not None)
-    objective = Watched(str(folder / "calls"), layers, box)
+    optimum = sum(feature.excess for feature in chosen)
+    objective = Watched(str(folder / "calls"), layers, box, optimum)
     work = folder / "work"
     work.mkdir()
     if "grow" in names:
@@ -251,7 +289,8 @@ def _resumed(
     path = folder / "work" / "run.mmes"
     broken = replace(objective, file=str(folder / "broken"), layers=(Breaks(at), *objective.layers))
     rest = replace(objective, file=str(folder / "rest"))
-    free = {name: options[name] for name in ("catch", "workers") if name in options}
+    code = ("catch", "workers", "constraints")
+    free = {name: options[name] for name in code if name in options}
 
     def run() -> Any:
         try:

@@ -6,6 +6,7 @@ the laws that must hold for it. `mmes.testing.features` makes trials.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 from collections.abc import Callable
@@ -71,10 +72,25 @@ def success_is_true(trial: Trial) -> None:
         return
     if not trial.objective.noisy:
         start = trial.objective.quiet_value(np.asarray(to_numpy(trial.options["x0"])))
+        optimum = trial.objective.optimum
         require(
-            result.fun <= _CONVERGED * start,
-            f"success ({result.reason.name}), though {result.fun} is far from the optimum 0",
+            result.fun - optimum <= _CONVERGED * start,
+            f"success ({result.reason.name}), though {result.fun} is far from {optimum}",
         )
+
+
+def constraints_hold(trial: Trial) -> None:
+    """Check that a point is called feasible if it is, and that success needs it."""
+    result, tolerance = trial.result, trial.options.get("constraint_tolerance", 1e-6)
+    if "constraints" not in trial.options or trial.objective.noisy:
+        return
+    point = np.asarray(to_numpy(result.x))
+    violation = max(0.0, *(float(part(point)) for part in trial.options["constraints"]))
+    if math.isfinite(result.fun):
+        said = result.constraint_violation
+        require(said == violation, f"a violation of {violation} is said to be {said}")
+    feasible = violation <= tolerance
+    require(feasible or not result.success, f"success, with a violation of {violation}")
 
 
 def the_value_is_that_of_the_point(trial: Trial) -> None:
@@ -89,10 +105,12 @@ def the_value_is_that_of_the_point(trial: Trial) -> None:
 def nothing_better_was_seen(trial: Trial) -> None:
     """Check that the best value is the lowest that the objective returned.
 
-    Repeated evaluations of a noisy objective do not count.
+    Points of a noisy objective that are evaluated again, to ask or to average, do not count, and
+    with constraints only feasible points do.
     """
     lowest, best = trial.seen.lowest, trial.result.best_seen
-    holds = best >= lowest if trial.objective.noisy else best == lowest
+    some = trial.objective.noisy or "constraints" in trial.options
+    holds = best >= lowest if some else best == lowest
     require(holds, f"the best value is {best}, but {lowest} was returned")
 
 
@@ -154,6 +172,7 @@ def nothing_is_left_behind(trial: Trial) -> None:
 
 LAWS: tuple[Callable[[Trial], None], ...] = (
     success_is_true,
+    constraints_hold,
     the_value_is_that_of_the_point,
     nothing_better_was_seen,
     evaluations_are_counted,

@@ -149,11 +149,14 @@ class Watched:
         The changes of its values, in this order.
     box : tuple of float, or None
         Lower and upper bound of every variable.
+    optimum : float
+        The lowest value that can be had; above 0 under constraints, and with integers.
     """
 
     file: str
     layers: tuple[Layer, ...] = ()
     box: tuple[float, float] | None = None
+    optimum: float = 0.0
 
     @property
     def noisy(self) -> bool:

@@ -32,12 +32,20 @@ def values_of(generation: int, rows: int) -> Any:
     return torch.tensor(values, device=DEVICE)
 
 
-def walked(name: str, monkeypatch: pytest.MonkeyPatch, ahead: int, **options: Any) -> AskTell:
+def walked(
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead: int,
+    concordance: float | None = None,
+    **options: Any,
+) -> AskTell:
     monkeypatch.setattr("mmes.kernels.gpu.triton.AHEAD", ahead)
+    options = {"population_size": 4, "archive_size": 3} | options
     es = STRATEGIES[name](
-        np.linspace(-1, 1, 20), 0.5, seed=3, archive_size=3, population_size=4, device=DEVICE,
-        kernel="triton", **options,
-    )  # fmt: skip
+        np.linspace(-1, 1, 20), 0.5, seed=3, device=DEVICE, kernel="triton", **options
+    )
+    if concordance is not None:
+        es.search.state.concordance = concordance
     for generation in range(6):
         es.ask()
         values = values_of(generation, es.rows)
@@ -73,6 +81,19 @@ def test_going_ahead_changes_no_bit(name: str, bounds: Any, monkeypatch: Any) ->
     check_same_search(ahead.state(), after.state())
     np.testing.assert_array_equal(to_numpy(ahead.best_x), to_numpy(after.best_x))
     assert ahead.failed_evaluations == after.failed_evaluations > 0
+
+
+@pytest.mark.parametrize("size", [15, 16])
+def test_where_the_worst_push_the_mean_away_failures_stand_aside(
+    size: int, monkeypatch: Any
+) -> None:
+    """Failed before: ahead of the values the failed candidates were the worst."""
+    options = {"concordance": 0.5, "population_size": size, "step_size": "paired"}
+    with np.errstate(all="ignore"):
+        ahead = walked("adaptive", monkeypatch, 0, **options)
+        after = walked("adaptive", monkeypatch, 10**9, **options)
+    assert ahead.kernel._next_step._sent > 0
+    check_same_search(ahead.state(), after.state())
 
 
 def test_values_in_parts_or_from_the_host_are_waited_for(monkeypatch: Any) -> None:

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import mmes
 from mmes.base.reasons import StopReason
+from mmes.strategies import STRATEGIES
 
 N = 8
 
@@ -242,3 +243,16 @@ def test_state_of_another_strategy_is_refused() -> None:
     state = make().state()
     with pytest.raises(ValueError, match="'other', not of 'mmes'"):
         mmes.MMES.from_state(state | {"strategy": "other"})
+
+
+@pytest.mark.parametrize("name", ["mmes", "adaptive", "lm-cma", "rm-es", "fast-cma"])
+def test_a_loop_without_a_stop_rule_never_makes_the_mean_nan(name: str) -> None:
+    """Failed before: sigma fell to 1e-54, and the rounding of the mean divided by it overflowed."""
+    es = STRATEGIES[name](np.ones(20), 0.5, seed=1)
+    for generation in range(3000):
+        candidates = es.ask()
+        # The values rise from generation to generation, as on minibatches that become harder.
+        es.tell(np.sum(candidates * candidates, axis=1) + 1.0 + generation)
+    assert np.isfinite(es.mean).all()
+    # It was looked at every 16 generations.
+    assert es.sigma > 1e-32

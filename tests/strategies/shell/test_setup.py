@@ -219,3 +219,22 @@ def test_a_hundred_million_variables_get_a_quick_answer(monkeypatch: pytest.Monk
     with pytest.raises(MemoryError, match="2 candidates alone take"):
         mmes.MMES(huge, 1.0)
     assert time.process_time() - began < 1.0
+
+
+def test_clipping_and_the_forces_are_planned_with_all_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Failed before: few rows were planned, though the update of such a search makes all."""
+    n = 10_000
+    start = np.zeros(n), 1.0
+    boxed = {"bounds": (-1.0, 1.0), "bounds_handling": "clip", "archive_size": 20, "seed": 1}
+    whole = mmes.AdaptiveMMES(*start, rows_at_once="all", **boxed).planned_bytes
+    assert mmes.AdaptiveMMES(*start, rows_at_once=2, **boxed).planned_bytes == whole
+    paired = boxed | {"step_size": "paired"}
+    assert mmes.AdaptiveMMES(*start, rows_at_once=2, **paired).planned_bytes < whole
+    # Nor does it do without a population where one does not fit.
+    monkeypatch.setattr(memory, "available_bytes", lambda: int(0.9 * whole))
+    with pytest.raises(MemoryError):
+        mmes.AdaptiveMMES(*start, **boxed)
+    few = mmes.AdaptiveMMES(*start, **paired)
+    assert few.rows_at_once < few.rows

@@ -29,7 +29,8 @@ def rank(
 ):
     """Write the order of values, the best of them, and all of them to the host's memory.
 
-    Ties go by index, +inf comes after all numbers and NaN last. What the host has sent for the next
+    Ties go by index. Failed candidates, +inf and then NaN, stand behind the first half, as in
+    `sidelined`: the worst are those that are known to be bad. What the host has sent for the next
     kernel is taken along: copies of their own would keep the GPU waiting.
     """
     i = tl.arange(0, SIZE)
@@ -38,13 +39,17 @@ def rank(
     tl.store(told + i, v, mask=there)
     k = tl.arange(0, WORDS)
     tl.store(numbers + k, tl.load(sent + k, mask=k < words), mask=k < words)
-    before = i * 0
+    before, failed = i * 0, i * 0
     for j in range(count):
         w = tl.load(values + j + i * 0)
+        failed += ((w == float("inf")) | (w != w)).to(tl.int32)
         less = (w < v) | ((w == w) & (v != v))
         same = (w == v) | ((w != w) & (v != v))
         before += (less | (same & (j < i))).to(tl.int32)
-    tl.store(order + before, i.to(tl.int64), mask=there)
+    seen = count - failed
+    parents = tl.minimum(count // 2, seen)
+    behind = tl.where(before < seen, before + failed, before - seen + parents)
+    tl.store(order + tl.where(before < parents, before, behind), i.to(tl.int64), mask=there)
     tl.store(best + i * 0, v, mask=there & (before == 0))
 
 

@@ -75,12 +75,17 @@ class Rounded(Box):
         """The number of integer variables that are not fixed."""
         return int(((self.integers > 0) & (self.lower < self.upper)).sum())
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other variable can change."""
+        return not bool(((self.integers == 0) & (self.lower < self.upper)).any())
+
     def least_sigma(self, candidates: int, smallest: float) -> float:
         """Return the lower limit of the mutation strength.
 
-        If all variables are integers, their margin; otherwise `smallest`.
+        Where only integers can change, their margin; else `smallest`: shorter steps are none.
         """
-        return margin(self.count * candidates) if bool(self.integers.all()) else smallest
+        return margin(self.count * candidates) if self.alone else smallest
 
     def widen(self, points: Vector, mean: Vector) -> None:
         """Widen the steps of integer variables that are too short to change them, in place."""

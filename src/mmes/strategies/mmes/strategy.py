@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,7 +113,7 @@ class MMESSearch(Recorded[State]):
             f"({in_words(row * wanted)}), but {in_words(available)} are usable; {advice}"
         )
 
-    def take_over(self, other: Any) -> None:
+    def take_over(self, other: Self) -> None:  # type: ignore[override]
         """See `Search.take_over`; another rule for sigma begins anew at the mean.
 
         Directions that were learnt while sigma collapsed are far too long for it.

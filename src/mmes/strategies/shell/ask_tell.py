@@ -192,9 +192,12 @@ class AskTell(Lifecycle):
                 least = rounded.least_sigma(search.population_size, smallest)
                 short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
-            elif _ties_decide(ranked, ranking, failures):
+            if self._rules.may_be_plateau(sigma) and _ties_decide(ranked, ranking, failures):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
+        least = self._rules.least_sigma(search, self.kernel, self.generation)
+        if search.sigma < least:
+            search.sigma = least
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None
         self._forget()

@@ -120,8 +120,7 @@ class Lifecycle(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        rounded = isinstance(self.box, Rounded)
-        watched = self.watches_collapse and not (self.probes or rounded)
+        watched = self.watches_collapse and not (self.probes or isinstance(self.box, Rounded))
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -129,7 +128,7 @@ class Lifecycle(Optimizer):
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
-            integers=rounded,
+            rounded=self.box if isinstance(self.box, Rounded) else None,
         )
         self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
 

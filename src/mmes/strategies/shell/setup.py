@@ -151,10 +151,14 @@ def planned_search(
             f"rows_at_once={given} cannot be combined with {whole}, which needs the population"
         )
 
+    # With clipping, the path of the forces looks at all candidates (`Generation.needs_all`).
+    kept = kind is not None and kind.onto_walls and own.get("step_size") in ("auto", "forces")
+
     def plan(rows: int | str) -> Plan:
         few = None if isinstance(rows, str) or rows >= size else rows
-        taken = images if few is None else 0  # a few at a time are mapped in place
-        asked = own | {name: rows for name in own if name == "rows_at_once"}
+        taken = images if few is None or kept else 0  # a few at a time are mapped in place
+        made = "all" if kept else rows
+        asked = own | {name: made for name in own if name == "rows_at_once"}
         # Searches that know the host alone need not say how large an entry is.
         entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
         planned, needed = search_type.planned(n, asked, usable - taken, *entry)
@@ -165,7 +169,7 @@ def planned_search(
     if given is not None:
         return plan(given)
     # Not for a population that is absurd, rather than variables that are many.
-    alone = whole is None and size <= n
+    alone = whole is None and not kept and size <= n
     if alone:
         fitting = int(usable * _SHARE_FOR_ROWS) // (kernel.entry_bytes * n)
         for rows in ("all", max(fitting, 1)):

@@ -180,6 +180,8 @@ class ValueHistory:
         self._values = array("d", map(float, arrays["recent"]))
         low, high, lowest, highest, fell, apart = map(float, arrays["extremes"])
         self._newest, self._ever, self._fell = (low, high), (lowest, highest), bool(fell)
+        if not apart < 2.0**53:
+            raise ValueError(f"the generations since values lay apart cannot be {apart}")
         self._apart = self.window if apart < 0 else int(apart)  # format 1 did not know it
 
 

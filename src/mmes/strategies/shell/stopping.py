@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
+from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar
 from mmes.strategies.shell.collapse import Collapse
@@ -25,6 +26,11 @@ _FAILURE_RATE = 0.05
 MOST_FAILURES = 0.3
 # Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
 _NEAR_WIDEST = 0.5
+# Steps of this share of the largest variable are far below its resolution, and still above that of
+# one that is smaller by 1e-8. Nobody looks before sigma has fallen by the second.
+_RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
+# With integers: where sigma is above this share of the first, the search has not converged.
+_STILL_LONG = 1e-3
 
 
 class StopRules:
@@ -45,8 +51,8 @@ class StopRules:
         The largest scale of a variable at the start.
     collapse : Collapse or None
         Tells steps that vanish at a kink from those of a search that converged.
-    integers : bool
-        Whether there are integers, whose steps never become short: those of the other variables
+    rounded : Rounded or None
+        The integers, if there are any. Their steps never become short: those of the other variables
         must then be short for a window.
     """
 
@@ -58,15 +64,16 @@ class StopRules:
         farthest: float,
         spread: float,
         collapse: Collapse | None = None,
-        integers: bool = False,
+        rounded: Rounded | None = None,
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
         self._highest_sigma = min(options["sigma_max"] or math.inf, LARGEST_SIGMA)
         self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
-        self._farthest, self._first_spread = farthest, spread
-        self._integers, self._window, self._short_steps = integers, window, 0
+        self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
+        self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
+        self._window, self._short_steps = window, 0
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
@@ -126,10 +133,7 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            # Where the ranking tells nothing sigma grows. Equal values of a search that converged
-            # differ again soon, by little; those of a plateau do not, or by much. Integers make
-            # steps of any objective.
-            lost = not self._integers and (still.on_steps or sigma > _NEAR_WIDEST * widest)
+            lost = self._on_plateau(still, sigma, widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
         # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
         step = sigma * search.spread() if look else math.nan
@@ -147,6 +151,37 @@ class StopRules:
             yield StopReason.SIGMA_TOO_LARGE
         if still is not None and still.stagnated:
             yield StopReason.STAGNATED
+
+    def least_sigma(self, search: Search, kernel: Kernel, generation: int) -> float:
+        """Return the mutation strength below which steps say nothing; 0 where it is not near.
+
+        Without a stop rule sigma may fall for ever. The differences of means are then their
+        rounding, and that divided by sigma is what paths and directions are made of: numbers that
+        overflow in the end.
+        """
+        if generation % _EVERY or search.sigma > _NEAR_RESOLUTION * self._sigma0:
+            return 0.0
+        return _RESOLUTION * kernel.largest(search.mean) / search.spread()
+
+    def may_be_plateau(self, sigma: float) -> bool:
+        """Return whether equal values, with steps of this length, may be those of a plateau.
+
+        Integers alone make steps of any objective. Beside other variables they are told from a
+        plateau by the length of the steps: those of a search that converges are short by then.
+        """
+        long = sigma > _STILL_LONG * self._sigma0
+        return not self._integers or (long and not self._only_integers)
+
+    def _on_plateau(self, still: ValueHistory, sigma: float, widest: float) -> bool:
+        """Return whether equal values are those of a plateau, rather than of a converged search.
+
+        Where the ranking tells nothing sigma grows. Equal values of a search that converged differ
+        again soon, by little; those of a plateau do not, or by much. Where integers change, values
+        differ by much in any case.
+        """
+        if self._integers:
+            return self.may_be_plateau(sigma)
+        return still.on_steps or sigma > _NEAR_WIDEST * widest
 
     def _trusted(self, reason: StopReason) -> StopReason:
         """Return a reason that means success, or stagnation where too many candidates failed.
