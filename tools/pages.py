@@ -1,8 +1,8 @@
 """Makes the figures and tables of the pages for users: python tools/pages.py [NAME ...] [--check].
 
-Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`, `networks`; matplotlib, a
-minute or two each); `reasons` writes the table of docs/ends.md. With --check nothing is written: the exit
-status tells whether the table is up to date.
+Figures go to docs/figures as SVG (`sigma0`, `bounds`, `noise`, `step_size`, `networks`; matplotlib,
+a minute or two each); `reasons` writes the table of docs/ends.md. With --check nothing is written:
+the exit status tells whether the table is up to date.
 """
 
 from __future__ import annotations
@@ -260,6 +260,7 @@ class SmallNetwork:
         self.labels = (answers + 0.5 * rng.gumbel(size=answers.shape)).argmax(1)
 
     def answers(self, points: Any, data: Any) -> Any:
+        """Return what each candidate says to each sample."""
         first = points[:, :176].reshape(-1, 11, 16)
         second = points[:, 176:].reshape(-1, 17, 4)
         hidden = np.tanh(np.einsum("si,kij->ksj", data, first[:, :-1]) + first[:, -1:])

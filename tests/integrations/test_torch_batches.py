@@ -149,3 +149,16 @@ def test_examples(program: str, options: list[str], says: str) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
+
+
+def test_two_ranks_with_an_optimizer_each_go_the_same_way_to_the_bit() -> None:
+    said = []
+    for ranks in ("1", "2"):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command += ["--nproc-per-node", ranks, str(ROOT / "examples" / "several_gpus.py")]
+        command += ["--evaluations", "150"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert f"the means of {ranks} ranks are the same to the bit" in done.stdout
+        said.append(done.stdout.split()[-1])
+    assert said[0] == said[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -102,6 +103,13 @@ def test_batches_are_the_same_whatever_they_come_from_and_whoever_evaluates(kind
 
 def test_workers_may_have_the_function_of_the_number() -> None:
     same(solve(workers=2, max_generations=8), solve(max_generations=8))
+
+
+def test_a_factory_may_make_the_objective() -> None:
+    made = mmes.Factory(functools.partial, loss)
+    expected = solve(max_generations=8)
+    same(solve(made, max_generations=8), expected)
+    same(solve(made, max_generations=8, workers=1, batches=[rows(k) for k in range(8)]), expected)
 
 
 def test_replicas_choose_the_batch_by_its_number() -> None:
