@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.run.noise import NoiseWatch, Reevaluation
+from mmes.run.noise import Answers, NoiseWatch, Reevaluation
 from mmes.strategies.registry import STRATEGIES
 from mmes.strategies.shell.standstill import ValueHistory, median
 
@@ -51,7 +51,7 @@ def test_row41_arithmetic_on_huge_values():
     assert error == pytest.approx(1e307)
     watch = NoiseWatch()
     watch.observe(np.array([-1.7e308, 0.0, 1.7e308, 1.0]), 1.0, 1.0)
-    watch.answer(np.array([-1.7e308, 1.7e308]), 1.0)
+    watch.answer(Answers(np.array([-1.7e308, 1.7e308])), 1.0)
     assert watch.noisy
     rule = ValueHistory(window=3)
     for generation in range(40):

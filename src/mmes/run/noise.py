@@ -229,7 +229,8 @@ class NoiseWatch:
         spread = _spread(answers.mean)
         if spread == 0.0:
             again = answers.best[np.isfinite(answers.best)]
-            spread = float(np.abs(again - answers.recorded).max(initial=0.0))
+            # Python's floats, whose differences may be too large without a warning.
+            spread = max((abs(one - answers.recorded) for one in again.tolist()), default=0.0)
             if spread <= _ROUNDING * self.magnitude:
                 self.asked_at = sigma
                 return Verdict.CLEAR
@@ -239,8 +240,10 @@ class NoiseWatch:
             spread = spread if self.shared else 0.0
         twins = answers.twins[np.isfinite(answers.twins).all(1)]
         if len(twins) > 1:
-            apart = float(np.abs(twins[:, 0] - twins[:, 1]).max())
-            self.shared = _SHARED * apart <= _spread(twins.mean(1))
+            # Halves first: differences and sums of huge values are no numbers.
+            halves = 0.5 * twins
+            apart = 2.0 * float(np.abs(halves[:, 0] - halves[:, 1]).max())
+            self.shared = _SHARED * apart <= _spread(halves[:, 0] + halves[:, 1])
         self.noisy = True
         return Verdict.HIDDEN if spread > _SHARE * self.width else Verdict.CLEAR
 
