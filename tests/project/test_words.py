@@ -14,8 +14,6 @@ from paths import ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = sorted((ROOT / "src" / "mmes").rglob("*.py"))
 LONGEST = 100
-# Pages whose lines are still to be broken.
-UNBROKEN = {"ends.md", "noise.md", "step-size.md"}
 # Neither pages nor messages have these; a manual says it otherwise.
 ODD = {
     "is no value": "is not a number",
@@ -67,8 +65,6 @@ def odd(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_lines_of_prose_are_short(page: Path) -> None:
-    if page.name in UNBROKEN:
-        pytest.skip("its lines are still to be broken")
     long = [number for number, line in prose(page.read_text()) if len(line) > LONGEST]
     assert long == []
 
