@@ -53,7 +53,7 @@ def test_evaluations_are_counted_as_in_the_papers(monkeypatch, tmp_path):
     asked = []
 
     def answer(self, values, sigma):
-        asked.append(values.size)
+        asked.append(values.all.size)
         return False
 
     monkeypatch.setattr(NoiseWatch, "suspects", lambda self, sigma, reason: True)

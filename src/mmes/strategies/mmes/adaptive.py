@@ -59,9 +59,8 @@ def _option_table() -> tuple[Option, ...]:
     step_size = Option(
         "step_size",
         str,
-        "Rule for sigma: 'forces' (path and paired test); 'paired', as in MMES; 'probes' (two more "
-        "evaluations per generation), for objectives that change between generations; 'auto' is "
-        "'forces' until `minimize` finds that generations cannot be compared, then 'probes'.",
+        "Rule for sigma: 'forces'; 'paired', as in MMES; 'probes', if values of different "
+        "generations cannot be compared; 'auto': 'forces', or 'probes' if that is detected.",
         default="auto",
         choices=("auto", "forces", "paired", "probes"),
     )
