@@ -183,7 +183,7 @@ def noise() -> None:
     for axis, (title, relative, absolute) in zip(
         axes, (("10 % noise", 0.1, 0.0), ("noise of standard deviation 1", 0.0, 1.0)), strict=True
     ):
-        for color, word in zip(COLORS, ("auto", "no"), strict=False):
+        for color, word in zip(COLORS, ("auto", "off"), strict=False):
             rng, trace = np.random.default_rng(1), ([], [])
 
             def f(

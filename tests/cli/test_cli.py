@@ -24,6 +24,7 @@ from mmes.cli.doctor import EXTRAS, print_estimate
 from mmes.run.options import RUN_OPTIONS, VALIDATION
 from mmes.testing import hostile
 from paths import ROOT
+from terminal import all_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -347,16 +348,7 @@ def test_on_a_terminal_the_line_is_live(folder):
         stdout=subprocess.DEVNULL, stderr=theirs, cwd=folder, env=os.environ | {"TERM": "xterm"},
     )  # fmt: skip
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # the other side has closed
-            break
-        if not part:
-            break
-        seen += part
-    os.close(ours)
+    seen = all_of(ours)
     assert process.wait(timeout=60) == 0
     assert b"evaluations" in seen
     assert b"\x1b[2K" in seen  # the line is drawn over

@@ -13,6 +13,7 @@ import pytest
 import mmes
 from mmes.run.observing.progress import Progress
 from mmes.run.observing.progress_line import Display, duration
+from terminal import all_of
 
 PROGRAM = """
 import mmes, numpy as np
@@ -75,16 +76,7 @@ def test_on_a_terminal_rich_draws_where_it_is_installed(rich):
         [sys.executable, "-c", hide + PROGRAM], stderr=theirs, env=os.environ | {"TERM": "xterm"}
     )
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # the other side has closed
-            break
-        if not part:
-            break
-        seen += part
-    os.close(ours)
+    seen = all_of(ours)
     assert process.wait(timeout=60) == 0
     assert b"900 of 900 (100%) evaluations" in seen
     assert (b"\x1b[" in seen) == rich
