@@ -183,7 +183,7 @@ class _Block:
 
     def lent(self, rows: int) -> Vector:
         """Return the memory of `rows` rows as a new array."""
-        user = self._array[:rows].view(_Lent)
+        user = self._array[:rows]
         self._user = weakref.ref(user)
         return user.view(np.ndarray)
 
