@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
-from mmes.evaluate.protocol import located, mark
+from mmes.evaluate.protocol import Exceptions, located, mark
 from mmes.evaluate.values import Measured, answer_of, as_value, as_values
-
-Exceptions = tuple[type[BaseException], ...]
 
 
 @dataclass(frozen=True)

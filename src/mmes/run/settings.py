@@ -108,6 +108,19 @@ class RunSettings:
             raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
         return cls(kind, space, chosen, limits, seed_given, why)
 
+    def check_limits(self, batches: bool, validation: bool) -> None:
+        """Refuse limits that only a validation loss can tell, where there is none."""
+        if validation:
+            return
+        if self.limits["patience"] is not None:
+            raise ValueError("patience needs validation=, the loss that it checks")
+        target = self.limits["target"]
+        if batches and target is not None:
+            raise ValueError(
+                f"target={target:g} needs validation= where batches= is given: a value of one "
+                "batch does not tell whether it is reached"
+            )
+
     @property
     def seed(self) -> int:
         """The seed of the run."""

@@ -156,9 +156,9 @@ class StopRules:
     def least_sigma(self, search: Search, kernel: Kernel, generation: int) -> float:
         """Return the mutation strength below which steps say nothing; 0 if nobody looked.
 
-        It is asked only where sigma is at most `nothing_below`. Without a stop rule sigma may fall for ever. The differences of means are then their
-        rounding, and that divided by sigma is what paths and directions are made of: numbers that
-        overflow in the end.
+        It is asked where sigma is at most `nothing_below`. Without a stop rule sigma may fall for
+        ever. The differences of means are then their rounding, and that divided by sigma is what
+        paths and directions are made of: numbers that overflow in the end.
         """
         if generation % _EVERY:
             return 0.0
