@@ -34,30 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run.
-
-    Attributes
-    ----------
-    strategy : type
-        The strategy.
-    space : Space
-        Where the search takes place.
-    options : dict
-        Options of the strategy, the seed among them.
-    limits : dict
-        Options of the run itself, those of `RUN_OPTIONS`.
-    seed_given : bool
-        Whether the seed was given, or drawn.
-    why : str
-        Why ``"auto"`` chose this strategy; empty if it was named.
-    """
+    """The settings of a run."""
 
     strategy: type[Optimizer]
-    space: Space
-    options: dict[str, Any]
-    limits: dict[str, Any]
-    seed_given: bool
-    why: str = ""
+    space: Space  # Where the search takes place.
+    options: dict[str, Any]  # Options of the strategy, the seed among them.
+    limits: dict[str, Any]  # Options of the run itself, those of `RUN_OPTIONS`.
+    seed_given: bool  # Whether the seed was given, or drawn.
+    why: str = ""  # Why ``"auto"`` chose this strategy; empty if it was named.
 
     @classmethod
     def checked(

@@ -55,26 +55,14 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
+    """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    =========  ==============  ==================================================
-    field      paper           meaning
-    =========  ==============  ==================================================
-    mean       m               centre of the search
-    sigma      sigma           mutation strength
-    path       p               evolution path, zero at the start
-    archive    P_i, t_i        stored paths with the generations they are of
-    step       s, F            state of the rank-based success rule
-    scale                      one scale per variable; None means ones
-    =========  ==============  ==================================================
-    """
-
-    mean: Handle
-    sigma: float
-    path: Handle
-    archive: Archive
-    step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Handle  # p: evolution path, zero at the start
+    archive: Archive  # P_i, t_i: stored paths with the generations they are of
+    step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class RmSearch(SearchBase[State]):

@@ -47,58 +47,35 @@ class Group:
 
 @dataclass(frozen=True)
 class PageSection:
-    """One part of the page.
+    """One part of the page."""
 
-    Attributes
-    ----------
-    id, title, text : str
-        Anchor, heading, and what it is about.
-    tables, charts, groups : tuple
-        What it shows; a group is the runs behind one number.
-    notes, missing : tuple of str
-        Sentences; what this version could not run.
-    facts : tuple of (str, str)
-        Names and values.
-    links : dict
-        Anchor of the group of runs, by the keys of those runs.
-    """
-
+    # id, title, text: anchor, heading, and what it is about.
     id: str
     title: str
     text: str = ""
+    # tables, charts, groups: what it shows; a group is the runs behind one number.
     tables: tuple[Table, ...] = ()
     charts: tuple[Chart, ...] = ()
     groups: tuple[Group, ...] = ()
+    # notes, missing: sentences; what this version could not run.
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()  # Names and values.
+    # Anchor of the group of runs, by the keys of those runs.
     links: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report.
+    """A whole report."""
 
-    Attributes
-    ----------
-    title, lead : str
-        Heading, and one sentence under it.
-    cards : tuple of (str, str)
-        The summary: a name and a number each.
-    sections : tuple of PageSection
-        The parts.
-    settings : tuple of (str, str)
-        Settings and versions.
-    failures : tuple of str
-        Runs that failed, and why.
-    """
-
+    # title, lead: heading, and one sentence under it.
     title: str
     lead: str
-    cards: tuple[tuple[str, str], ...]
-    sections: tuple[PageSection, ...]
-    settings: tuple[tuple[str, str], ...]
-    failures: tuple[str, ...] = ()
+    cards: tuple[tuple[str, str], ...]  # The summary: a name and a number each.
+    sections: tuple[PageSection, ...]  # The parts.
+    settings: tuple[tuple[str, str], ...]  # Settings and versions.
+    failures: tuple[str, ...] = ()  # Runs that failed, and why.
 
 
 def _numbers(values: np.ndarray[Any, Any] | None) -> list[float | None] | None:

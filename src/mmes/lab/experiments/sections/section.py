@@ -71,31 +71,17 @@ def _no_runs(extent: Extent) -> Iterable[Trial]:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the paper.
+    """One experiment of the paper."""
 
-    Attributes
-    ----------
-    name : str
-        What ``mmes reproduce`` calls it.
-    title, text : str
-        Heading, and what the experiment is about.
-    present : callable
-        Makes tables and charts of what there is.
-    plan : callable
-        Lists the runs of a protocol.
-    measure : callable or None
-        An experiment that does not consist of runs: returns numbers fit for JSON.
-    workers : int or None
-        How many runs at a time; 1 where time is measured.
-    """
-
-    name: str
+    name: str  # What ``mmes reproduce`` calls it.
+    # title, text: heading, and what the experiment is about.
     title: str
     text: str
-    present: Callable[[Material], Findings]
-    plan: Callable[[Extent], Iterable[Trial]] = _no_runs
+    present: Callable[[Material], Findings]  # Makes tables and charts of what there is.
+    plan: Callable[[Extent], Iterable[Trial]] = _no_runs  # Lists the runs of a protocol.
+    # An experiment that does not consist of runs: returns numbers fit for JSON.
     measure: Callable[[Extent], dict[str, Any]] | None = None
-    workers: int | None = None
+    workers: int | None = None  # How many runs at a time; 1 where time is measured.
 
     def runs(self, extent: Extent) -> tuple[Trial, ...]:
         """Return the runs that this version can make."""
