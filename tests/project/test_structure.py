@@ -110,7 +110,6 @@ ASKED_BY_NAME = {
     "lab/experiments/results/store.py": "a type of polars",
     "replicas/mpi.py": "the method for a message",
     "replicas/replica.py": "the method for a message",
-    "run/ending.py": "the result that an error carries",
     "run/observing/progress.py": "an observer of the user's",
     "run/result.py": "fields by their names, as SciPy has it",
     "run/state.py": "all fields of a dataclass",

@@ -122,10 +122,9 @@ class Ending:
 
 
 def attach(error: BaseException, result: Result | None) -> None:
-    """Give an error the result, unless it has one; a class of the user's may refuse it."""
-    if getattr(error, "result", None) is None:
-        with contextlib.suppress(Exception):
-            error.result = result  # type: ignore[attr-defined]
+    """Give an error the result; a class of the user's may refuse it."""
+    with contextlib.suppress(Exception):
+        error.result = result  # type: ignore[attr-defined]
 
 
 def close_all(closable: list[Any], first: BaseException | None, result: Result | None) -> None:

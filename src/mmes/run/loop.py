@@ -193,8 +193,9 @@ class Run:
                     self._ending.save_and_annotate(error, self._saver)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
+            if error is not first:  # a signal after all was done
+                attach(error, result)
             first = error
-            attach(error, result)  # a signal may come after all was done
             raise
         finally:
             self._state.spent += Spent(seconds=self._limits.elapsed)

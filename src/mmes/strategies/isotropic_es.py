@@ -95,10 +95,6 @@ class IsotropicSearch(SearchBase[State]):
         """See `SearchBase.vectors`."""
         return 4, 0
 
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
-
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
     ) -> None:

@@ -96,10 +96,6 @@ class RmSearch(SearchBase[State]):
         """See `SearchBase.vectors`."""
         return 3, options.get("archive_size", 1)
 
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
-
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""
         state, p = self.state, self.population

@@ -86,10 +86,6 @@ class SDASearch(SearchBase[State]):
         """See `SearchBase.vectors`."""
         return 3, 2 * options["directions"]
 
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
-
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""
         state, p = self.state, self.population

@@ -85,14 +85,3 @@ def table(suite: str) -> PublishedTable:
                 cell.get("highlight"),
             )
     return PublishedTable(suite, data["quantity"], tuple(data["algorithms"]), tuple(rows), cells)
-
-
-def printed_ranks(suite: str) -> dict[str, float]:
-    """Return the average ranks as the paper prints them."""
-    return load("ranks")["suites"][suite]["average_rank"]
-
-
-def printed_p_values(suite: str) -> dict[str, float]:
-    """Return the corrected p-values against MMES as the paper prints them."""
-    values = load("ranks")["suites"][suite]["p_value_bonferroni"]
-    return {name: p for name, p in values.items() if p is not None}

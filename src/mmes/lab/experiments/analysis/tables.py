@@ -132,8 +132,7 @@ class Comparison:
 
     runs: tuple[Trial, ...]  # All runs that were planned, finished or not.
     outcomes: Mapping[str, TrialResult]  # What the finished ones gave, by key.
-    # The number of a run: `cost`, `best_value` or `own_seconds`.
-    measure: Callable[[TrialResult], float]
+    measure: Callable[[TrialResult], float]  # The number of a run.
     chosen: str = "MMES"  # Label of the strategy the others are tested against.
 
     def finished(self, place: Place, column: str) -> list[tuple[Trial, TrialResult]]:
@@ -151,21 +150,6 @@ class Comparison:
     def columns(self) -> list[str]:
         """Return the labels of the strategies in the order of the plan."""
         return list(dict.fromkeys(run.strategy.label for run in self.runs))
-
-
-def cost(outcome: TrialResult) -> float:
-    """Return the evaluations to the target; infinity where it was missed."""
-    return outcome.cost
-
-
-def best_value(outcome: TrialResult) -> float:
-    """Return the smallest value found within the budget."""
-    return outcome.best
-
-
-def own_seconds(outcome: TrialResult) -> float:
-    """Return the processor time per evaluation, the objective excluded."""
-    return outcome.seconds_per_evaluation
 
 
 def _our_cell(data: Comparison, place: Place, column: str) -> tuple[Cell, list[float]]:

@@ -23,23 +23,12 @@ class Extent(Enum):
 
 @dataclass(frozen=True)
 class Material:
-    """What a section has to show.
-
-    Attributes
-    ----------
-    protocol : Extent
-        The protocol that was asked for.
-    runs : tuple of Trial
-        The runs of the section that can be made with this version.
-    outcomes : dict
-        Those that are finished, by key.
-    measurement : dict
-        What the section's own measurement gave; empty where it has none.
-    """
+    """What a section has to show."""
 
     extent: Extent
-    runs: tuple[Trial, ...]
-    outcomes: Mapping[str, TrialResult]
+    runs: tuple[Trial, ...]  # Those that can be made with this version.
+    outcomes: Mapping[str, TrialResult]  # Those that are finished, by key.
+    # What the section's own measurement gave; empty where it has none.
     measurement: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, problem: str, dimension: int | None = None) -> tuple[Trial, ...]:
