@@ -22,6 +22,8 @@ from mmes.kernels.gpu.triton_sampling import SIZE, TritonSampling, kinds_of, par
 from mmes.kernels.protocol import Noise, RecombineCall, SampleCall, ScaleCall, StepLaw, Vector
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
+# Philox blocks and warps of one program that makes parents and adds them up.
+BLOCKS, WARPS = 256, 2
 # Parents that are read together, and coordinates of one program that does.
 _TOGETHER, _WIDTH = 4, 512
 # From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
@@ -66,17 +68,20 @@ class TritonKernel(TritonSampling):
         tables = self._tables(sampling, drawn)
         scale, directions, box = self._read_only(sampling)
         vectors = step.mean, step.path, self._news.there, self._step.there, scale, directions
+        single = self.population_type is torch.float32
         fused = Launch(
             triton_steps.sample_and_recombine,
-            (parts_of(n, 4 * triton_sampling.BLOCKS),),
+            (parts_of(n, 4 * BLOCKS),),
             (*vectors, *tables.vectors, box),
             (n, sampling.draws, tables.used, step.weights.size),
             kinds_of(law, tables.used, box is self._nothing, sampling.box)
             | {
+                "BLOCKS": BLOCKS,
+                "WIDE": not single or self.wide(step.mean),
                 "ARCHIVED": 0 if row is None else row.itemsize,
-                "SINGLE": self.population_type is torch.float32,
+                "SINGLE": single,
             },
-            triton_sampling.WARPS,
+            WARPS,
         )
         self.launch(self._news, *tables.drawing)
         self.launch(self._step, fused)
@@ -134,6 +139,7 @@ class TritonKernel(TritonSampling):
                 "RANKED": call.ranking is not None,
                 "TOGETHER": _TOGETHER,
                 "SIZE": _WIDTH,
+                "WIDE": self.wide(call.mean, call.population),
             },
         )
 

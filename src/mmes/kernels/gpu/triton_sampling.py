@@ -110,7 +110,8 @@ class TritonSampling(TorchKernel):
             (blocks * groups,),
             (*vectors, rows, factors, places, each, box),
             (n, draws, used, groups, per_group),
-            kinds_of(law, used, box is self._nothing, call.box),
+            kinds_of(law, used, box is self._nothing, call.box)
+            | {"BLOCKS": BLOCKS, "WIDE": self.wide(call.mean, population)},
             WARPS,
         )
         self.launch(self._news, *first, sampling, key=None if own else key)
@@ -126,11 +127,17 @@ class TritonSampling(TorchKernel):
             rows, factors = drawing[0].tensors[:2]
         elif call.directions is not None and law.rows is not None and law.factors is not None:
             used = law.rows.shape[1]
-            rows = self.tensor(law.rows.astype(np.int64).ravel())
-            factors = self.tensor(law.factors.astype(np.float32).ravel())
+            empty = law.rows < 0
+            rows = self.tensor(np.where(empty, 0, law.rows).astype(np.int64).ravel())
+            factors = self.tensor(np.where(empty, 0, law.factors).astype(np.float32).ravel())
         if law.isotropic_each is not None:
             each = self.tensor(law.isotropic_each.astype(np.float32))
         return Tables(drawing, used, (rows, factors, each))
+
+    @staticmethod
+    def wide(*vectors: torch.Tensor) -> bool:
+        """Return whether a kernel must compute in float64: one of these vectors is float64."""
+        return any(vector.dtype == torch.float64 for vector in vectors)
 
     def _read_only(self, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return scale, directions and box of a call; where there are none, a tensor not read."""
@@ -248,7 +255,6 @@ def kinds_of(law: StepLaw, used: int, unboxed: bool, box: Box | None) -> dict[st
         "USED": used if used <= _UNROLLED else -1,
         "EACH": law.isotropic_each is not None,
         "BOX": 0 if unboxed or box is None else int(box.code),
-        "BLOCKS": BLOCKS,
     }
 
 
