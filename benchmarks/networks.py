@@ -1,7 +1,7 @@
 """Networks without gradients, beside OpenAI-ES, PGPE and MeZO: what docs/networks.md reports.
 
     python benchmarks/networks.py transformer [--small] [--ours] [--seconds 500]
-    python benchmarks/networks.py large|policy|updates [--small] [--seconds 250]
+    python benchmarks/networks.py large|policy [--small] [--seconds 250]
 
 `transformer`: the model of ``examples/language_model.py`` (4.9 million parameters), trained on
 Python sources and tuned on C headers with a new batch per generation; the loss on held-out text
@@ -11,7 +11,6 @@ same batches and the same code for the loss, in bfloat16.
 
 `large`: one of 121 million parameters; the share of time that the optimizer takes.
 `policy`: the network of ``examples/cart_pole.py`` (1e5 weights); its reward.
-`updates`: ask and tell at n = 1e8 and 1e9 without a population; the share of the copy bandwidth.
 
 Results are printed, and written after each run to networks-NAME.json in ``$OUT`` (else here).
 Nothing new is begun after ``--seconds``. The peers are short implementations of their own.
@@ -292,7 +291,7 @@ def transformer(report: Report, small: bool) -> None:
         report.run(f"mmes sigma0={sigma0} seed=2", lambda s=sigma0: ours(s, 2))
 
 
-# A large one, a policy, and updates alone
+# A large one, and a policy
 
 
 def synchronized() -> float:
@@ -419,71 +418,10 @@ def policy(report: Report, small: bool) -> None:
     report.run("mmes sigma0=0.05 seed=2", lambda: ours(0.05, 2))
 
 
-def updates(report: Report, small: bool) -> None:
-    def median(call: Callable[[], object], repeats: int = 7) -> float:
-        call()
-        taken = []
-        for _ in range(repeats):
-            began = synchronized()
-            call()
-            taken.append(synchronized() - began)
-        return sorted(taken)[repeats // 2]
-
-    both = torch.randn(2, 2**20 if small else 2**30, device=DEVICE)
-    copy = 4 * both.numel() / median(lambda: both[0].copy_(both[1]))
-    report.add(name="copy", TB_per_s=round(copy / 1e12, 3))
-    both.resize_(0)
-
-    def generation(strategy: str, n: int) -> dict[str, Any]:
-        if DEVICE == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        kind: Any = mmes.strategies.STRATEGIES[strategy]
-        es = kind(
-            torch.zeros(n, device=DEVICE),
-            1.0,
-            seed=1,
-            population_size=32,
-            archive_size=16,
-            archive_dtype="bfloat16",
-            population_dtype="float32",
-            mean_dtype="float32",
-            rows_at_once=1,
-            stagnation_window="off",
-            damping=1e9,
-        )
-        values = torch.rand(64, es.rows + 1, device=DEVICE).cpu().numpy()
-        asked, told = [], []
-        for _ in range(30):  # until the archive is full, and a few more
-            began = synchronized()
-            for row in range(es.rows):
-                es.ask(rows=[row])
-            between = synchronized()
-            es.tell(values[es.generation % 64, : es.rows])
-            asked.append(between - began)
-            told.append(synchronized() - between)
-        ask, tell = (sorted(taken[-9:])[4] for taken in (asked, told))
-        # All 16 directions, in bfloat16, and one written; mean and path read and written.
-        moved = n * (2 * 17 + 16)
-        return {
-            "ask_ms": round(1e3 * ask, 2),
-            "tell_ms": round(1e3 * tell, 2),
-            "share_of_copy_of_tell": round(moved / tell / copy, 3),
-            "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 1)
-            if DEVICE == "cuda"
-            else None,
-            "kernel": es.kernel.name,
-        }
-
-    for n in (10**4,) if small else (10**8, 10**9):
-        for strategy in ("mmes", "adaptive"):
-            report.run(f"{strategy} n={n:.0e}", lambda s=strategy, k=n: generation(s, k))
-
-
 PARTS: dict[str, Callable[[Report, bool], None]] = {
     "transformer": transformer,
     "large": large,
     "policy": policy,
-    "updates": updates,
 }
 
 

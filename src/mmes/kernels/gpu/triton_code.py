@@ -171,7 +171,6 @@ def step_of(
     directions,
     rows,
     factors,
-    item,
     used,
     n,
     NOISE: tl.constexpr,
@@ -180,10 +179,10 @@ def step_of(
 ):
     """Return the four entries of the step z of a draw that each block gives.
 
-    `counter` are the blocks as `counters` returns them, `item` is its line in `rows` and `factors`;
-    d0 .. d3 are the scales of the coordinates. SCALED
-    is 0 without scales, 1 where they multiply z_0, 2 for the step. USED is the number of rows per
-    draw, or -1 where it is too large to be unrolled.
+    `counter` are the blocks as `counters` returns them; `rows` and `factors` have a line for every
+    draw; d0 .. d3 are the scales of the coordinates. SCALED is 0 without scales, 1 where they
+    multiply z_0, 2 for the step. USED is the number of rows per draw, or -1 where it is too large
+    to be unrolled.
     """
     at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
     z0, z1, z2, z3 = noise(numbers, counter, draw, NOISE)
@@ -192,14 +191,14 @@ def step_of(
         z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
     if USED > 0:  # all loads under way at once
         for k in tl.static_range(USED):
-            direction, weight = _direction(directions, rows, factors, item * used + k, n)
+            direction, weight = _direction(directions, rows, factors, draw * used + k, n)
             z0 = _mixed(z0, direction, weight, at0, in0)
             z1 = _mixed(z1, direction, weight, at1, in1)
             z2 = _mixed(z2, direction, weight, at2, in2)
             z3 = _mixed(z3, direction, weight, at3, in3)
     elif USED < 0:
         for k in range(used):
-            direction, weight = _direction(directions, rows, factors, item * used + k, n)
+            direction, weight = _direction(directions, rows, factors, draw * used + k, n)
             z0 = _mixed(z0, direction, weight, at0, in0)
             z1 = _mixed(z1, direction, weight, at1, in1)
             z2 = _mixed(z2, direction, weight, at2, in2)
@@ -272,11 +271,11 @@ def sample(
     isotropic = real(numbers, _SECOND).to(tl.float32)
     first = (program % groups) * per_group
     for i in range(first, tl.minimum(first + per_group, draws)):
-        if EACH:
-            isotropic = tl.load(each + i)
         draw = tl.load(places + i)
+        if EACH:
+            isotropic = tl.load(each + draw)
         z0, z1, z2, z3 = step_of(
-            numbers, block, counter, draw, isotropic, d0, d1, d2, d3, directions, rows, factors, i,
+            numbers, block, counter, draw, isotropic, d0, d1, d2, d3, directions, rows, factors,
             used, n, NOISE, SCALED, USED,
         )  # fmt: skip
         to = tl.load(places + draws + i)
@@ -289,83 +288,6 @@ def sample(
         _candidate(population, to, m1, -sigma, z1, box, at1, in1, n, BOX)
         _candidate(population, to, m2, -sigma, z2, box, at2, in2, n, BOX)
         _candidate(population, to, m3, -sigma, z3, box, at3, in3, n, BOX)
-
-
-@triton.jit
-def _power(z, POWER: tl.constexpr):
-    wide = z.to(tl.float64)
-    if POWER == 2:
-        wide = wide * wide
-    return wide
-
-
-@triton.jit
-def _add(a, b):
-    # Not `tl.sum`: in the interpreter that works only where Triton was imported for it.
-    return a + b
-
-
-@triton.jit
-def noise_moment(
-    out,
-    sums,
-    numbers,
-    n,
-    draws,
-    rounds,
-    LIMIT: tl.constexpr,
-    NOISE: tl.constexpr,
-    POWER: tl.constexpr,
-    BLOCKS: tl.constexpr,
-):
-    """Write rate * sum_i weights_i z_{0,i}^POWER, clipped, and what each program wrote in sum.
-
-    The weights follow in `numbers`, one per draw. A program works on `rounds` groups of blocks, as
-    far apart as there are programs.
-    """
-    rate = real(numbers, _FIRST)
-    written = rate * 0.0
-    for turn in range(rounds):
-        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
-        block = group * BLOCKS + tl.arange(0, BLOCKS)
-        t0 = tl.full([BLOCKS], 0.0, tl.float64)
-        t1, t2, t3 = t0, t0, t0
-        for i in range(draws):
-            weight = tl.load(numbers + _HEAD + i).to(tl.float64, bitcast=True)
-            z0, z1, z2, z3 = noise(numbers, block, i, NOISE)
-            t0 += weight * _power(z0, POWER)
-            t1 += weight * _power(z1, POWER)
-            t2 += weight * _power(z2, POWER)
-            t3 += weight * _power(z3, POWER)
-        at = block // 16 * 64 + block % 16
-        total = _limited(out, rate * t0, at, n, LIMIT)
-        total += _limited(out, rate * t1, at + 16, n, LIMIT)
-        total += _limited(out, rate * t2, at + 32, n, LIMIT)
-        total += _limited(out, rate * t3, at + 48, n, LIMIT)
-        written += tl.reduce(total, 0, _add)
-    tl.store(sums + tl.program_id(0), written)
-
-
-@triton.jit
-def _limited(out, x, at, n, LIMIT: tl.constexpr):
-    """Write x, clipped; return what was written, 0 outside."""
-    limited = tl.minimum(tl.maximum(x, -LIMIT), LIMIT)
-    tl.store(out + at, limited, mask=at < n)
-    return tl.where(at < n, limited, 0.0)
-
-
-@triton.jit
-def grow(scale, increments, sums, n, parts, rounds, PARTS: tl.constexpr, SIZE: tl.constexpr):
-    """Multiply the scale by e^(increment less the mean of all), which follows from `sums`."""
-    part = tl.arange(0, PARTS)
-    mean = tl.reduce(tl.load(sums + part, mask=part < parts, other=0.0), 0, _add) / n
-    for turn in range(rounds):
-        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
-        at = group * SIZE + tl.arange(0, SIZE)
-        inside = at < n
-        x = tl.load(increments + at, mask=inside, other=0.0) - mean
-        d = tl.load(scale + at, mask=inside).to(tl.float64)
-        tl.store(scale + at, d * tl.exp(x), mask=inside)
 
 
 @triton.jit

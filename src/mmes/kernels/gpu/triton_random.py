@@ -21,7 +21,7 @@ _SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
 _ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))
 _ISOTROPIC_ANGLE = tl.constexpr(int(Stream.ISOTROPIC_ANGLE))
 # Instructions of NVIDIA's processors by name; not in Triton's interpreter.
-_ASSEMBLER = tl.constexpr(torch.version.hip is None and os.environ.get("TRITON_INTERPRET") != "1")
+ASSEMBLER = tl.constexpr(torch.version.hip is None and os.environ.get("TRITON_INTERPRET") != "1")
 _STUDENT, _RADEMACHER = tl.constexpr(int(Noise.STUDENT)), tl.constexpr(int(Noise.RADEMACHER))
 
 
@@ -37,7 +37,7 @@ def _product(word, multiplier: tl.constexpr):
 
     LLVM may combine the products of neighbours to vectors and then compute each half by itself.
     """
-    if _ASSEMBLER:
+    if ASSEMBLER:
         return tl.inline_asm_elementwise(
             "mul.wide.u32 $0, $1, $2;", "=l,r,r", [word, multiplier], tl.uint64, True, 1
         )
@@ -75,7 +75,7 @@ def _uniform(word):
 def _minus_two_log(word):
     """Return -2 ln u of the uniform number u that a word stands for."""
     u = _uniform(word)
-    if _ASSEMBLER:
+    if ASSEMBLER:
         # The processor's logarithm has an absolute error: near 1 by the series instead.
         t = 1.0 - u
         series = t * (t * (t * (t * 0.5 + 0.6666666865348816) + 1.0) + 2.0)
@@ -107,7 +107,7 @@ def _approximate(x, instruction: tl.constexpr):
 @triton.jit
 def _turn(word):
     """Return cosine and sine of the angle 2 pi word / 2^32; the quadrant is split off exactly."""
-    if _ASSEMBLER:
+    if ASSEMBLER:
         angle = word.to(tl.int32, bitcast=True).to(tl.float32) * 1.4629180792671596e-09
         return (
             _approximate(angle, "cos.approx.ftz.f32 $0, $1;"),

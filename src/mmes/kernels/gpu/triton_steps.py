@@ -217,7 +217,7 @@ def sample_and_recombine(
             isotropic = tl.load(each + draw)
         z0, z1, z2, z3 = step_of(
             numbers, block, counter, draw, isotropic, d0, d1, d2, d3, directions, rows, factors,
-            draw, used, n, NOISE, SCALED, USED,
+            used, n, NOISE, SCALED, USED,
         )  # fmt: skip
         s0 = _added(s0, m0, weight, sigma, z0, box, at0, in0, n, BOX, SINGLE)
         s1 = _added(s1, m1, weight, sigma, z1, box, at1, in1, n, BOX, SINGLE)
