@@ -182,9 +182,7 @@ def limits(copy: float, small: bool) -> None:
             "without random numbers": lambda u=update, t=tensors: u.part(
                 without_draws, t, USED=USED
             ),
-            "random numbers alone": lambda u=update, p=path, x=numbers: u.part(
-                draws_alone, (p, x)
-            ),
+            "random numbers alone": lambda u=update, p=path, x=numbers: u.part(draws_alone, (p, x)),
         }
         for name, call in parts.items():
             taken = seconds(call)

@@ -249,6 +249,11 @@ class Kernel(Protocol):
         """Bytes of one entry of a candidate."""
         ...
 
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one entry of a mean, path or scale."""
+        ...
+
     # Memory
 
     def available_bytes(self) -> int:

@@ -65,6 +65,7 @@ class TorchKernel:
         self.population_type = _DTYPES[population_dtype or default]
         self.vector_type = _DTYPES[mean_dtype or "float64"]
         self.entry_bytes = self.population_type.itemsize
+        self.vector_bytes = self.vector_type.itemsize
         self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
         self._box: tuple[Box, DeviceBox] | None = None
 

@@ -88,9 +88,7 @@ class NoisePath:
         square = math.fsum(by_draw * by_draw)
         if square > 0.0:
             decay, gain = self._rates(square)
-            call = PathCall(
-                state.noise_path, by_draw, decay, gain, p.noise, self._seed, generation
-            )
+            call = PathCall(state.noise_path, by_draw, decay, gain, p.noise, self._seed, generation)
             self._kernel.follow_noise(call, lesson)
         elif lesson is not None:  # all that is drawn cancels out
             self._kernel.adapt_scale(lesson)
