@@ -29,7 +29,7 @@ class HostVectors:
     """Memory and arithmetic of vectors that are numpy arrays; see `Kernel`."""
 
     device = None
-    entry_bytes = 8
+    entry_bytes = vector_bytes = 8
 
     def __init__(self) -> None:
         self._pool: list[_Block] = []

@@ -328,7 +328,7 @@ class RunState:
         MemoryError
             If that does not fit; nothing has changed then.
         """
-        self.es.grow(sigma, doublings)
+        self.es.grow(sigma, doublings, kinked=True)
         self.growth += doublings
         self.noise.wait()
 

@@ -111,7 +111,12 @@ class CMASearch(SearchBase[State]):
 
     @classmethod
     def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+        cls,
+        n: int,
+        options: dict[str, Any],
+        available: int,
+        entry_bytes: int = 8,
+        vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))

@@ -80,7 +80,10 @@ class AskTell(Lifecycle):
         return self._candidates.some(self.search, self.generation, rows, first)
 
     def _candidate(self, row: int) -> Handle:
-        return self.kernel.copy(self.kernel.row(self._some(np.array([row])), 0))
+        point = self.kernel.row(self._some(np.array([row])), 0)
+        # On a device, a row that was made for this alone is used by nobody else.
+        alone = self.kernel.device is not None and self._candidates.evaluated is None
+        return point if alone else self.kernel.copy(point)
 
     def _draw(self) -> None:
         first = self._first() if self._extra_rows() else ()

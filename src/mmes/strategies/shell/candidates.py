@@ -115,5 +115,6 @@ def as_candidate(kernel: Kernel, point: Handle, n: int, box: Box | None) -> Hand
     kernel.assign(kernel.row(rows, 0), point)
     if box is not None:
         kernel.confine(rows, rows, box)
-    # A copy: memory of populations is used again, and may be longer than what was asked for.
-    return kernel.copy(kernel.row(rows, 0))
+    point = kernel.row(rows, 0)
+    # On the host, memory of populations is used again, and may be longer than what was asked for.
+    return kernel.copy(point) if kernel.device is None else point

@@ -219,7 +219,7 @@ class Lifecycle(Optimizer):
 
     # Growth
 
-    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
+    def grow(self, sigma: float | None = None, doublings: int = 1, kinked: bool = False) -> None:
         """Double population size and damping, and go on from where the search stands.
 
         That is the remedy against noise and against a collapse of the steps: mean, path,
@@ -232,6 +232,9 @@ class Lifecycle(Optimizer):
             The mutation strength to go on with; by default it stays.
         doublings : int
             How often they are doubled.
+        kinked : bool
+            Whether values fall as at a kink. A strategy that learns the scales of the variables
+            may then learn them faster: those that have reached their kink need shorter steps.
 
         Raises
         ------
@@ -243,9 +246,16 @@ class Lifecycle(Optimizer):
         with self._access:
             if self._asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            self._go_on_with(grown_options(self.options, self.population_size, doublings))
+            options = grown_options(self.options, self.population_size, doublings)
+            if kinked:
+                options |= self._at_kink(doublings)
+            self._go_on_with(options)
             self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
+
+    def _at_kink(self, doublings: int) -> dict[str, Any]:
+        """Return the options that change, besides lambda and damping, where values show a kink."""
+        return {}
 
     def _go_on_with(self, options: dict[str, Any]) -> None:
         """Go on with other options, in a search that takes over what this one has learnt."""
@@ -302,6 +312,14 @@ class Lifecycle(Optimizer):
         """See `Optimizer.answer_to_collapse`."""
         collapse = self._rules.collapse
         return None if collapse is None else collapse.answer(self.population_size)
+
+    def look_again(self) -> bool:
+        """See `Optimizer.look_again`."""
+        collapse = self._rules.collapse
+        sigma = None if collapse is None else collapse.look_again()
+        if sigma is not None:
+            self.resume_at(sigma)
+        return sigma is not None
 
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that lie outside by their rounding alone."""

@@ -148,8 +148,10 @@ def planned_search(
         made = "all" if kept else rows
         asked = own | {name: made for name in own if name == "rows_at_once"}
         # Searches that know the host alone need not say how large an entry is.
-        entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
-        planned, needed = search_type.planned(n, asked, usable - taken, *entry)
+        sizes = kernel.entry_bytes, kernel.vector_bytes
+        planned, needed = search_type.planned(
+            n, asked, usable - taken, *(() if sizes == (8, 8) else sizes)
+        )
         # What was asked for is kept: on another machine something else may fit.
         own_again = {name: given for name in own if name == "rows_at_once"}
         return Plan(planned | own_again, needed + taken, few)

@@ -134,7 +134,7 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            lost = self._on_plateau(still, sigma, widest)
+            lost = self._doubted or self._on_plateau(still, sigma, widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
         # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
         step = sigma * search.spread() if look else math.nan
@@ -142,8 +142,8 @@ class StopRules:
             if self._short_steps >= self._window:
                 yield self._trusted(StopReason.CONVERGED_X)
         elif step < self._smallest_step * self._first_spread:
-            collapsed = self.collapse is not None and self.collapse.collapsed
-            yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
+            lost = self._doubted
+            yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -183,6 +183,11 @@ class StopRules:
         if self._integers:
             return self.may_be_plateau(sigma)
         return still.on_steps or sigma > _NEAR_WIDEST * widest
+
+    @property
+    def _doubted(self) -> bool:
+        """Whether steps may have become short at a kink rather than at an optimum."""
+        return self.collapse is not None and (self.collapse.collapsed or self.collapse.doubted)
 
     def _trusted(self, reason: StopReason) -> StopReason:
         """Return a reason that means success, or stagnation where too many candidates failed.
