@@ -23,14 +23,7 @@ from mmes.run.state import RunState, Spent
 class Ending:
     """What a run does after its last generation, or after an error.
 
-    Parameters
-    ----------
-    settings : RunSettings
-    state : RunState
-    limits : Limits
-    evaluation : Evaluation
-    save : callable
-        Writes the checkpoint, if the run has one, and returns whether it did.
+    `save` writes the checkpoint, if the run has one, and returns whether it did.
     """
 
     def __init__(
@@ -130,14 +123,8 @@ def attach(error: BaseException, result: Result | None) -> None:
 def close_all(closable: list[Any], first: BaseException | None, result: Result | None) -> None:
     """Close all of them; the first error is raised, and later ones are noted in it.
 
-    Parameters
-    ----------
-    closable : list
-        Objects with a method `close`.
-    first : BaseException or None
-        The error that ended the run, if one did; it is raised elsewhere.
-    result : Result or None
-        The result so far, which an error raised here gets.
+    `first` is the error that ended the run, if one did; it is raised elsewhere. An error that is
+    raised here gets the result so far.
     """
     raised = first
     for one in closable:

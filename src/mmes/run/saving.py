@@ -162,16 +162,10 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
 
 
 class Saver:
-    """Writes the state of a run to its checkpoint when it is time.
+    """Writes the state of a run to its checkpoint when it is time; without a path, never.
 
-    Parameters
-    ----------
-    path : str, path or None
-        The checkpoint; None never writes.
-    limits : mapping
-        Options of the run: the seconds between two checkpoints, or the generations instead, and
-        whether an error is raised if one cannot be written; otherwise there is one warning and the
-        run continues.
+    If it cannot be written, there is one warning and the run continues, or, with the option
+    `checkpoint_strict`, an error.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, limits: Mapping[str, Any]):

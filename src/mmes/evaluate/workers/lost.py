@@ -32,14 +32,7 @@ def tell_loss(pid: int | None, why: str, generation: int, batch: Sequence[int]) 
 class Losses:
     """The lost evaluations of one generation: repeated, given up as NaN, or the end of the run.
 
-    Parameters
-    ----------
-    rows : int
-        Candidates of the generation.
-    retries : int
-        How often a lost evaluation is repeated.
-    on_lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+    `retries` and `on_lost` are options of `minimize`.
     """
 
     def __init__(self, rows: int, retries: int, on_lost: str):

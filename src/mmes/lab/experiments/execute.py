@@ -30,12 +30,7 @@ Traces = tuple[Vector, Vector, Vector]
 class Observed:
     """An objective that adds up the processor time spent in it and records its best values.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a (k, n) batch.
-    record_at : sequence of int
-        Evaluations after which the best value so far is noted.
+    It takes a (k, n) batch; `record_at` are the evaluations after which the best value is noted.
     """
 
     def __init__(self, function: Callable[[Vector], Vector], record_at: Sequence[int] = ()) -> None:

@@ -171,22 +171,11 @@ def execute(
     function: Callable[[Trial], TrialResult] = perform,
     show: bool = True,
 ) -> Report:
-    """Carry out the runs that are not in the store yet.
+    """Carry out the runs that are not in the store yet, in this order.
 
-    Parameters
-    ----------
-    runs : iterable of Trial
-        What to do, in this order; a key that comes twice is run once.
-    store : Store
-        Where finished runs are and go.
-    workers : int, optional
-        Processes, one run each at a time; all usable cores by default.
-    time_limit : float, optional
-        After this many seconds no further run is started; those in progress are finished.
-    function : callable
-        What a run is; `mmes.lab.experiments.execute.perform` by default.
-    show : bool
-        Whether to show progress.
+    A key that comes twice is run once. By default there is one process per usable core, each with
+    one run at a time. After `time_limit` seconds no further run is started; those in progress are
+    finished. `function` is what a run is: `mmes.lab.experiments.execute.perform`.
     """
     begin = time.monotonic()
     count = workers if workers is not None else usable_cores()
