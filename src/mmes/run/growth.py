@@ -125,7 +125,7 @@ class Growth:
         state, values = self._state, np.empty(0)
         once = state.noise.seen < 2
         while values.size < ASKED and left - values.size >= 1:
-            _, found = self._values_at([state.best_x], 1)
+            _, found = self._values_at([state.best_seen()[1]], 1)
             values = np.append(values, found)
             if once and values[0] == state.best_value:
                 break
