@@ -170,7 +170,8 @@ class Handling:
     def averaged(self, tables: Vector) -> tuple[float, float, float]:
         """Return the violation of the averages of a point, what of it is significant, their error.
 
-        Two standard errors are granted, besides the tolerance; more for one of many constraints.
+        Two standard errors are granted, besides the tolerance; more for one of many constraints,
+        and for few values.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
@@ -179,7 +180,7 @@ class Handling:
         mean = np.add.reduce(g, axis=0) / len(g)
         error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
         size = self._sizes(mean)
-        granted = NormalDist().inv_cdf(1.0 - _SURE / size.size)
+        granted = _quantile(_SURE / size.size, len(g) - 1)
         excess = size - self._tolerances - granted * error
         return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
 
@@ -332,3 +333,9 @@ class Handling:
                 raise ValueError(f"violation must not be negative, but is {violation}")
             feasible = bool(self._feasible(g))
             self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)
+
+
+def _quantile(share: float, freedom: int) -> float:
+    """Return what a share of Student's t is above, by the first terms of its expansion."""
+    z, v = NormalDist().inv_cdf(1.0 - share), max(freedom, 1)
+    return z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)
