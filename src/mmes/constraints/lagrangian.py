@@ -21,7 +21,12 @@ k_2 = 5, d = 5, chi = 2^(1/(5 n)); the mean is evaluated):
   k_1 = 1 / mu_eff, k_2 = 2.8 sqrt(T), chi = 2^(1/max(5, T)). For n = 10 they are about the same;
 - a factor also grows while g_i moves away from 0 on the same side: else it
   falls where the curvature of g needs it (x^2 under x^3 >= 1), or nothing damps the multipliers (a
-  linear f, the cube of Klee and Minty);
+  linear f, the cube of Klee and Minty). Where all candidates violate an inequality, it grows by
+  chi^2: else the search may converge where the gradient of g vanishes, before the factor has grown
+  (the same example, from x = 3);
+- below -l_i / w_i, g_i counts as -l_i / w_i in the first rule, so that the multiplier of an
+  inequality that holds falls. The papers keep it, and a multiplier that became too large then falls
+  only while the mean lies on the border of the two regions;
 - d = 5 + a / mu_eff, with a constraints active: the multipliers of many constraints swing with the
   search, and with d = 5 a sphere under 100 of them never settles (n = 200);
 - w_i begins at iqr(f) / (n iqr(g_i)^2) in the first generation that violates the constraint, and
@@ -64,12 +69,14 @@ _SMOOTHING, _APART = 0.1, 1.349
 _ERROR = 0.3
 # The odds of growing to shrinking at which a penalty factor stays.
 _ODDS = 0.25
+# A factor grows by this power of chi where all candidates violate the constraint.
+_STUCK = 2.0
 # Of huge values a square may be no number; then nothing adapts.
 _EXTREME = np.errstate(over="ignore", invalid="ignore")
 # A margin is a number below this.
 _ENDLESS = 1e90
 # A constraint that is still violated when its factor has grown by this is never fulfilled.
-_HOPELESS = 1e9
+_HOPELESS = 1e12
 
 
 @dataclass
@@ -176,7 +183,9 @@ class Lagrangian:
             self.noise = self.noise + _SMOOTHING * (0.5 * apart * apart - self.noise)
         self._begin(f, g)
         if not math.isnan(self.value):
-            self._adapt(value, mean, effective_size(weights))
+            # Those that every candidate violates.
+            stuck = ~self.equality & (np.nanmin(g, axis=0) > self.negligible)
+            self._adapt(value, mean, stuck, effective_size(weights))
         self.value, self.mean = value, mean
         self._keep_away(g)
         self.offset += _sum(weights, self.values(f[best], g[best])) - typical
@@ -210,7 +219,9 @@ class Lagrangian:
         # No margin where a constraint has no scale.
         self.margins = np.where(margins < _ENDLESS, margins, 0.0)
 
-    def _adapt(self, value: float, mean: Vector, mu_eff: float) -> None:
+    def _adapt(
+        self, value: float, mean: Vector, stuck: NDArray[np.bool_], mu_eff: float
+    ) -> None:
         lam, w, slow = self.multipliers, self.factors, max(self.n / mu_eff, 1.0)
         change = abs(
             value + float(self._penalties(mean)) - (self.value + float(self._penalties(self.mean)))
@@ -218,14 +229,15 @@ class Lagrangian:
         mean, old = mean + self.margins, self.mean + self.margins
         active = (w > 0) & (self.equality | (w * mean >= -lam))
         damping = _DAMPING + int(active.sum()) / mu_eff
-        moved = lam + w * mean / damping
+        moved = lam + np.where(self.equality, w * mean, np.maximum(w * mean, -lam)) / damping
         clamped = ~self.equality & (moved < 0)
         small = w * mean * mean * mu_eff < change
         still = _K2 * math.sqrt(slow) * np.abs(mean - old) < np.abs(old)
         leaving = (mean * old > 0) & (np.abs(mean) > np.abs(old))
         chi = 2.0 ** (1.0 / max(_DAMPING, slow))
-        factors = w * np.where(small | still | leaving, chi**_ODDS, 1.0 / chi)
-        self.multipliers = np.where(active, np.where(clamped, 0.0, moved), lam)
+        growth = np.where(stuck, chi**_STUCK, chi**_ODDS)
+        factors = w * np.where(small | still | leaving, growth, 1.0 / chi)
+        self.multipliers = np.where(clamped, 0.0, moved)
         self.factors = np.where(active & ~clamped & (np.abs(mean) > self.negligible), factors, w)
 
     @_EXTREME
