@@ -231,16 +231,16 @@ def test_a_constraint_whose_curvature_outweighs_that_of_f_is_met(seed: int) -> N
 
 
 def test_many_active_constraints_have_a_feasible_point() -> None:
-    """Of 30 constraints in 6 variables every candidate violated one, up to the end."""
-    rows = np.random.default_rng(1).standard_normal((30, 6))
-    rows[:, 0] = -np.abs(rows[:, 0]) - 1.0  # a cone around the first axis, with its tip at 0
+    """Of 40 constraints in 8 variables every candidate violated one, up to the end."""
+    rows = np.random.default_rng(1).standard_normal((40, 8))
+    rows[:, 0] = -np.abs(rows[:, 0])  # a cone around the first axis, with its tip at 0
     result = mmes.minimize(
         lambda x: float(x[0] + 0.1 * np.sum(x * x)),
-        np.full(6, 2.0),
+        np.full(8, 2.0),
         1.0,
-        constraints=lambda x: 100.0 * (rows @ x),
+        constraints=lambda x: 1e4 * (rows @ x),
         seed=1,
-        max_evaluations=6_000,
+        max_evaluations=2_500,
     )
     assert result.constraint_violation is not None
     assert result.constraint_violation <= 1e-6
