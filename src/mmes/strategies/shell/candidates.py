@@ -65,7 +65,8 @@ class Candidates:
         if self.mapping is not None:
             self.evaluated = kernel.population(rows, self._n)
             kernel.confine(self.evaluated, points, self.mapping)
-        self._first, self._writes = first, kernel.writes(self.evaluated)
+        if kernel.device is not None:
+            self._first, self._writes = first, kernel.writes(self.evaluated)
 
     def renew_if_written(self, search: Search, generation: int) -> None:
         """Generate the candidates again if an objective has modified them, with a warning."""

@@ -109,7 +109,9 @@ class Lifecycle(Optimizer):
         self.options, self.kernel = begun.options, kernel
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self.box, self._setup = begun.box, begun.setup
+        self._setup = begun.setup
+        self._candidates = Candidates(kernel, self._n, None)
+        self._confine_to(begun.box)
         self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
         self._hold(self.search_type(begun.setup, begun.plan.options))
@@ -120,7 +122,7 @@ class Lifecycle(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        watched = self.watches_collapse and not (self.probes or isinstance(self.box, Rounded))
+        watched = self.watches_collapse and not self.probes and self._rounded is None
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -128,9 +130,13 @@ class Lifecycle(Optimizer):
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
-            rounded=self.box if isinstance(self.box, Rounded) else None,
+            rounded=self._rounded,
         )
-        self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
+
+    def _confine_to(self, box: Box | None) -> None:
+        """Take a box; to ask in each generation whether it has integers would take time."""
+        self.box, self._candidates.mapping = box, mapping_of(box)
+        self._rounded = box if isinstance(box, Rounded) else None
 
     def _hold(self, search: Search) -> None:
         """Take a search, and see what it offers besides: to ask in each generation takes 20 us."""
@@ -178,13 +184,13 @@ class Lifecycle(Optimizer):
             or self.search.needs_population
             or self.manifold is not None
             or (box is not None and box.code is BoxCode.OWN)
-            or isinstance(self.box, Rounded)
+            or self._rounded is not None
         )
 
     @property
     def rows_at_once(self) -> int:
         """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
-        few = None if isinstance(self.box, Rounded) else self._rows_at_once
+        few = None if self._rounded is not None else self._rows_at_once
         return self.rows if few is None else min(few, self.rows)
 
     @property
@@ -355,8 +361,7 @@ class Lifecycle(Optimizer):
     def _restore(self, state: dict[str, Any]) -> None:
         arrays = state["arrays"]
         if self.box is not None:
-            self.box = type(self.box).from_arrays(arrays)
-            self._candidates.mapping = mapping_of(self.box)
+            self._confine_to(type(self.box).from_arrays(arrays))
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         told = any(a.size for name, a in inner.items() if name.endswith("previous"))
         if told and self.search.needs_start_value:

@@ -44,24 +44,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class StrategySetup:
-    """The arguments of an optimizer.
+    """The arguments of an optimizer."""
 
-    Attributes
-    ----------
-    options : dict
-        All options, including defaults, reduced to the available memory.
-    setup : Setup
-        The start of the algorithm.
-    box : Box or None
-        The bounds, including a box that the search does not see.
-    plan : Plan
-        The options of the algorithm, and the memory of the search.
-    """
-
-    options: dict[str, Any]
-    setup: Setup
-    box: Box | None
-    plan: Plan
+    options: dict[str, Any]  # All options, including defaults, reduced to the available memory.
+    setup: Setup  # The start of the algorithm.
+    box: Box | None  # The bounds, including a box that the search does not see.
+    plan: Plan  # The options of the algorithm, and the memory of the search.
 
     @classmethod
     def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
