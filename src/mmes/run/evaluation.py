@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mmes.base.interrupts import Interrupts
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.rows import RowsOnDemand
+from mmes.evaluate.values import joined
 from mmes.spaces.boxes import Clip
 
 if TYPE_CHECKING:
@@ -61,13 +62,19 @@ class Evaluation:
 
     def evaluate(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """See `Evaluator.evaluate`."""
+        return self._table(self._values(points, generation, keep_going))
+
+    def _values(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
+        """Return what the evaluator returns."""
 
         def going() -> bool:
             self.interrupts.check()
             return keep_going()
 
         with self.guard:
-            found = self.evaluator.evaluate(points, generation, going)
+            return self.evaluator.evaluate(points, generation, going)
+
+    def _table(self, found: Vector) -> Vector:
         return found if self._constraints is None else self._constraints.table(found)
 
     def values_at(self, points: list[Any], count: int) -> tuple[Any, Vector]:
@@ -92,6 +99,7 @@ class Evaluation:
         few = es.rows_at_once
         whole = few == es.rows
         every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
-        values = [self.evaluate(every, generation, lambda: True) for _ in range(calls)]
-        found = np.concatenate(values)
+        # Not as tables: a call that failed as a whole does not know how many constraints there are.
+        values = [self._values(every, generation, lambda: True) for _ in range(calls)]
+        found = self._table(joined(values))
         return every[: len(points)], found.reshape(count, len(points), *found.shape[1:])

@@ -298,7 +298,7 @@ class Run:
             state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
             return
         state.spent += beside
-        state.question = Verdict.CLEAR
+        state.question = Verdict.ASKING  # until `Growth` has looked at it
         if es.grows:
             # What the multipliers do is no progress here.
             seen = values if handled is None else values + handled.offset

@@ -167,8 +167,8 @@ class RunState:
 
     @property
     def best_x(self) -> Vector:
-        """The best point so far."""
-        return self.better_start()[1]
+        """The point that would be returned now."""
+        return self.returned()[1]
 
     def validate(self) -> None:
         """Take the validation loss of the mean, if that is due."""
@@ -184,8 +184,8 @@ class RunState:
         if judge is not None and judge.generation != generation and judge.at_end is None:
             judge.at_end = judge.value(self.es.mean, generation)
 
-    def better_start(self) -> tuple[float, Any]:
-        """Return the best value and point, over all starts."""
+    def returned(self) -> tuple[float, Any]:
+        """Return the point that the run would return now, and its value."""
         if self.validation is not None and self.validation.count:
             judge = self.validation
             if judge.at_end is not None and judge.at_end < judge.best:
@@ -195,6 +195,10 @@ class RunState:
             return self.level if self.again is None else self.again.mean.item(), self.es.mean
         if self.constraints is not None and self.constraints.best is not None:
             return self.constraints.best.value, self.es.in_shape(self.constraints.best.x)
+        return self.best_seen()
+
+    def best_seen(self) -> tuple[float, Any]:
+        """Return the lowest value of the objective, over all starts, and its point."""
         here = self.es.best_value
         if self.best is not None and not here < self.best[0]:
             return self.best
@@ -285,7 +289,7 @@ class RunState:
         """
         settings.check_memory(self.es, self.growth + 1, self.first_population_size)
         if self.constraints is None:
-            value, x = self.better_start()
+            value, x = self.best_seen()
             self.best = value, self.es.kernel.copy(x)
         else:
             self.constraints.begin_again()
