@@ -32,11 +32,11 @@ def saved_state(
     Parameters
     ----------
     settings : RunSettings
-        The settings, which are kept with it.
+        The settings, which are saved too.
     now : Spent
         The seconds and the repeated evaluations of this process.
     copy : bool
-        Whether the arrays are copied; without, they change as the run goes on.
+        Whether the arrays are copied; otherwise they change as the run continues.
     """
     search = state.es.state(copy)
     arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
@@ -78,7 +78,7 @@ def saved_state(
 
 
 def restored_state(settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING) -> RunState:
-    """Return the state that was saved; a file holds no code.
+    """Return the saved state; `code` is what a file cannot contain.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
         noise=NoiseWatch.restored(saved["noise"], below("noise/"))
         if "noise" in saved
         else NoiseWatch(),
-        # Older checkpoints have no word for it.
+        # Older checkpoints do not have it.
         question=Verdict(saved.get("question", "")),
         again=Reevaluation(**again) if again else None,
         warned=saved["warned"] is True,

@@ -51,7 +51,7 @@ class Observed:
 
     def _record(self, values: Vector) -> None:
         if values.size == 1 and self._spent + 1 < self._ahead[0]:  # a step of a local search
-            self._best = min(self._best, values.item())  # in this order NaN changes nothing
+            self._best = min(self._best, values.item())  # this order ignores NaN
             self._spent += 1
             return
         while self._ahead and self._ahead[0] <= self._spent + values.size:

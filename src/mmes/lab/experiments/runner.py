@@ -46,7 +46,7 @@ class Report:
 
 
 def _leave_with_parent() -> None:
-    """End this worker as soon as the runner is gone, so that a kill leaves no orphan at work."""
+    """End this worker as soon as the runner has ended, so that a kill leaves no orphan."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -112,8 +112,8 @@ class Session:
     def go(self, waiting: deque[Trial], workers: int) -> None:
         """Work through the queue, then, one at a time, through the runs a worker died with.
 
-        All runs in progress when a worker dies are lost with the pool, the guilty and the
-        innocent; alone, a run that is killed again can blame no other.
+        All runs in progress when a worker dies are lost with the pool. A run that is killed again
+        when it runs alone is the cause itself.
         """
         suspects: deque[Trial] = deque()
         while waiting and time.monotonic() < self.deadline:
