@@ -29,14 +29,8 @@ def saved_state(
 ) -> dict[str, Any]:
     """Return the state after the last completed generation: JSON-able entries and "arrays".
 
-    Parameters
-    ----------
-    settings : RunSettings
-        The settings, which are saved too.
-    now : Spent
-        The seconds and the repeated evaluations of this process.
-    copy : bool
-        Whether the arrays are copied; otherwise they change as the run continues.
+    The settings are saved too. `now` are the seconds and the repeated evaluations of this process.
+    Without `copy` the arrays change as the run continues.
     """
     search = state.es.state(copy)
     arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}

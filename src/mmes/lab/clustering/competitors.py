@@ -80,14 +80,7 @@ def subgradient_trust_region(
     """
     objective, manifold, point = _problem(laplacian, beta, start)
     model = SmoothedModel(objective, manifold, smoothing=0.0)
-    return trust_region(
-        model,
-        manifold,
-        point,
-        np.sqrt(manifold.k),
-        max_iterations=max_iterations,
-        tolerance=tolerance,
-    )
+    return trust_region(model, manifold, point, np.sqrt(manifold.k), max_iterations, tolerance)
 
 
 def smoothed_trust_region(
@@ -109,13 +102,9 @@ def smoothed_trust_region(
     while result is None or smoothing > LAST_SMOOTHING:
         if result is not None:
             smoothing = max(smoothing * SMOOTHING_FACTOR, LAST_SMOOTHING)
+        model = SmoothedModel(objective, manifold, smoothing)
         result = trust_region(
-            SmoothedModel(objective, manifold, smoothing),
-            manifold,
-            point,
-            np.sqrt(manifold.k),
-            max_iterations,
-            tolerance,
+            model, manifold, point, np.sqrt(manifold.k), max_iterations, tolerance
         )
         point = result.x
         iterations, evaluations = iterations + result.nit, evaluations + result.nfev

@@ -25,21 +25,11 @@ PLATEAU_LIMIT = 1e4
 
 
 class Plan(NamedTuple):
-    """The memory plan of a search.
+    """The memory plan of a search."""
 
-    Attributes
-    ----------
-    options : dict
-        The options of the algorithm, reduced to the available memory.
-    bytes : int
-        The memory of the search.
-    rows_at_once : int or None
-        Candidates generated at a time without a population; None if there is one.
-    """
-
-    options: dict[str, Any]
+    options: dict[str, Any]  # Those of the algorithm, reduced to the available memory.
     bytes: int
-    rows_at_once: int | None
+    rows_at_once: int | None  # Candidates made at a time without a population; None with one.
 
 
 @dataclass(frozen=True)
