@@ -433,6 +433,7 @@ class Run:
         if count:
             _, values = self._values_at([state.best_x, state.es.mean], count)
             state.end_with(state.averaged(values))
+            state.warn_of_failures(values)
             self._saver.save(self.generations, self._state_to_save)
 
     def _evaluate_mean(self) -> None:
@@ -445,6 +446,7 @@ class Run:
         if self._batches.seen >= 0:
             _, values = self._values_at([state.es.mean], 1)
             state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            state.warn_of_failures(values)
             self._saver.save(self.generations, self._state_to_save)
 
     def _validate_end(self, reason: StopReason) -> StopReason:
