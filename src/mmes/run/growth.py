@@ -168,7 +168,7 @@ class Growth:
             return reason
         answer = state.es.answer_to_collapse()
         if answer is None:
-            return reason
+            return self._look_again(reason)
         size = state.es.population_size * 2 ** answer[0]
         enough = _WORTH * size <= self._limits.evaluations_left()
         if size > state.largest_population_size or not enough:
@@ -180,3 +180,17 @@ class Growth:
             return reason
         self._follow()
         return None
+
+    def _look_again(self, reason: StopReason | None) -> StopReason | None:
+        """Repeat the end of a search that has seen a kink, unless it starts again anyway."""
+        state = self._state
+        allowed = self._options["restarts"]
+        last = reason is not None and allowed != "unlimited" and state.start >= allowed
+        enough = _WORTH * state.es.population_size <= self._limits.evaluations_left()
+        if not (last and enough):
+            return reason
+        with state.changing():
+            again = state.es.look_again()
+        if again:
+            self._follow()
+        return None if again else reason

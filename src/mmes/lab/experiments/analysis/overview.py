@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -20,9 +21,7 @@ from mmes.lab.experiments.analysis.tables import (
     Heading,
     Line,
     Table,
-    best_value,
     compare,
-    cost,
     shades,
 )
 from mmes.lab.experiments.plan import Trial
@@ -45,10 +44,10 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         Label of the strategy that the others are tested against.
     """
     targeted = any(run.target is not None for run in runs)
-    by_value = Comparison(tuple(runs), outcomes, best_value, chosen)
+    by_value = Comparison(tuple(runs), outcomes, attrgetter("best"), chosen)
     tables: list[Table] = []
     if targeted:
-        by_cost = Comparison(tuple(runs), outcomes, cost, chosen)
+        by_cost = Comparison(tuple(runs), outcomes, attrgetter("cost"), chosen)
         tables += [
             compare(
                 by_cost,
