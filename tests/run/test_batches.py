@@ -195,7 +195,7 @@ def test_failures_are_counted_and_the_run_goes_on() -> None:
         solve(lambda x, batch: batch["no such key"])
 
 
-def test_a_mean_that_fails_at_the_end_is_no_success() -> None:
+def test_row48_a_mean_that_fails_at_the_end_is_no_success() -> None:
     """Failed before: success, with fun = nan."""
     options: dict[str, Any] = {"xtol": 1e-2, "max_generations": 2000}
 
