@@ -51,6 +51,7 @@ class Ending:
         if count:
             _, values = self._evaluation.values_at([state.best_x, state.es.mean], count)
             state.end_with(state.averaged(values))
+            state.warn_of_failures(values)
             self._save()
 
     def _evaluate_on_batch(self) -> None:
@@ -64,6 +65,7 @@ class Ending:
         if batches.seen >= 0:
             _, values = self._evaluation.values_at([state.es.mean], 1)
             state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            state.warn_of_failures(values)
             self._save()
 
     def validate(self, reason: StopReason) -> StopReason:
