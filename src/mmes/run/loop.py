@@ -181,6 +181,7 @@ class Run:
                     self._follow()
                     self._evaluate_x0()
                     reason = self._loop()
+                    self._make_exact(reason)
                     self._saver.save(self.generations, self._state_to_save)
                     self._interrupts.check()
                     self._evaluate_again()
@@ -365,17 +366,36 @@ class Run:
         return True
 
     def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
-        """With constraints, see whether a search that has converged did so at a feasible point."""
+        """With constraints, see whether a search that has converged did so at a feasible point.
+
+        That is its mean, or one next to it that satisfies linear constraints to rounding.
+        """
         state, handled = self._state, self._state.constraints
         converged = reason in RESTARTABLE or reason is StopReason.NOISY
         if handled is None or handled.settled is not None:
             return reason
         if converged and self._limits.evaluations_left() >= 1:
-            points, table = self._values_at([state.es.mean], 1)
+            es = state.es
+            exact = handled.exact_mean(es.mean, self._settings.space)
+            mean = es.mean if exact is None else es.in_shape(es.kernel.from_host(exact))
+            points, table = self._values_at([mean], 1)
             with state.changing():
                 state.take_measured(points, table[0])
                 handled.end_at(table[0])
         return reason
+
+    def _make_exact(self, reason: StopReason) -> None:
+        """Move the best point so that it satisfies linear constraints to rounding."""
+        state, handled = self._state, self._state.constraints
+        hurried = reason in (StopReason.TIME_LIMIT, StopReason.REQUESTED)
+        if handled is None or hurried or state.noise.noisy or self._limits.evaluations_left() < 1:
+            return
+        x = handled.exact(self._settings.space)
+        if x is not None:
+            points, table = self._values_at([state.es.in_shape(state.es.kernel.from_host(x))], 1)
+            with state.changing():
+                state.spent += Spent(1, failed=int(np.isnan(table[0]).any()))
+                handled.take_exact(points[0], table[0], state.es.kernel)
 
     def _limit_reached(self) -> StopReason | None:
         limit = self._limits.reached()
