@@ -24,6 +24,7 @@ from mmes.lab.experiments.analysis.tables import (
     compare,
     cost,
     shades,
+    violation,
 )
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult
@@ -67,6 +68,18 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
                 by_value,
                 Heading("values", "Best values", "median of the smallest value found"),
                 ranked=not targeted,
+            )
+        )
+    if any(outcome.violation is not None for outcome in outcomes.values()):
+        tables.append(
+            compare(
+                Comparison(tuple(runs), outcomes, violation, chosen),
+                Heading(
+                    "violations",
+                    "Violations",
+                    "median of the largest violation of a constraint at the best point",
+                ),
+                ranked=False,
             )
         )
     return Findings(tuple(tables), tuple(_charts(by_value, targeted)))

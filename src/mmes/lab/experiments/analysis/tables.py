@@ -168,7 +168,7 @@ class Comparison:
     outcomes : dict
         What the finished ones gave, by key.
     measure : callable
-        The number of a run: `cost`, `best_value` or `own_seconds`.
+        The number of a run: `cost`, `best_value`, `violation` or `own_seconds`.
     chosen : str
         Label of the strategy the others are tested against.
     """
@@ -203,6 +203,11 @@ def cost(outcome: TrialResult) -> float:
 def best_value(outcome: TrialResult) -> float:
     """Return the smallest value found within the budget."""
     return outcome.best
+
+
+def violation(outcome: TrialResult) -> float:
+    """Return the largest violation of a constraint at the best point; 0 without constraints."""
+    return outcome.violation or 0.0
 
 
 def own_seconds(outcome: TrialResult) -> float:
