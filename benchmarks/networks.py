@@ -1,7 +1,7 @@
 """Networks without gradients, beside OpenAI-ES, PGPE and MeZO: what docs/networks.md reports.
 
     python benchmarks/networks.py transformer [--small] [--ours] [--seconds 500]
-    python benchmarks/networks.py large|policy|updates [--small] [--seconds 250]
+    python benchmarks/networks.py large|policy [--small] [--seconds 250]
 
 `transformer`: the model of ``examples/language_model.py`` (4.9 million parameters), trained on
 Python sources and tuned on C headers with a new batch per generation; the loss on held-out text
@@ -11,7 +11,6 @@ same batches and the same code for the loss, in bfloat16.
 
 `large`: one of 121 million parameters; the share of time that the optimizer takes.
 `policy`: the network of ``examples/cart_pole.py`` (1e5 weights); its reward.
-`updates`: ask and tell at n = 1e8 and 1e9 without a population; the share of the copy bandwidth.
 
 Results are printed, and written after each run to networks-NAME.json in ``$OUT`` (else here).
 Nothing new is begun after ``--seconds``. The peers are short implementations of their own.
@@ -26,11 +25,12 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from network_peers import followed, mezo, openai_es, pgpe
 
 import mmes
 from mmes.integrations.torch import FlatParameters, minimize_module
@@ -39,7 +39,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIGMA = 0.003  # with which the peers are tried first
-Objective = Callable[[torch.Tensor, int], torch.Tensor]
 
 
 class Report:
@@ -83,94 +82,6 @@ class Report:
             torch.cuda.empty_cache()
         self.add(name=name, **found, seconds=round(time.perf_counter() - began, 2))
         return found
-
-
-# The peers: generators that yield the centre after each generation
-
-
-def adam(rate: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return what turns gradients into steps."""
-    first = second = torch.zeros(())
-    count = 0
-
-    def step(gradient: torch.Tensor) -> torch.Tensor:
-        nonlocal first, second, count
-        count += 1
-        first = 0.9 * first.to(gradient) + 0.1 * gradient
-        second = 0.999 * second.to(gradient) + 0.001 * gradient.square()
-        sizes = (second / (1 - 0.999**count)).sqrt() + 1e-8
-        return -rate * (first / (1 - 0.9**count)) / sizes
-
-    return step
-
-
-def shaped(values: torch.Tensor) -> torch.Tensor:
-    """Return centred ranks of losses, from -0.5 (best) to 0.5."""
-    return values.argsort().argsort().float() / (len(values) - 1) - 0.5
-
-
-def openai_es(
-    f: Objective, x: torch.Tensor, sigma: float, rate: float, pairs: int = 25
-) -> Iterator[tuple[int, torch.Tensor]]:
-    """OpenAI-ES (Salimans et al. 2017): mirrored draws, centred ranks, Adam."""
-    random = torch.Generator(x.device).manual_seed(11)
-    x, step, generation = x.clone(), adam(rate), 0
-    while True:
-        draws = torch.randn(pairs, x.numel(), generator=random, device=x.device)
-        values = f(torch.cat([x + sigma * draws, x - sigma * draws]), generation)
-        weights = shaped(values)
-        x += step((weights[:pairs] - weights[pairs:]) @ draws / (2 * pairs * sigma))
-        generation += 1
-        yield 2 * pairs, x
-
-
-def pgpe(
-    f: Objective, x: torch.Tensor, sigma: float, rate: float, pairs: int = 25
-) -> Iterator[tuple[int, torch.Tensor]]:
-    """PGPE (Sehnke et al. 2010): a standard deviation per variable, learnt; Adam for the centre."""
-    random = torch.Generator(x.device).manual_seed(11)
-    x, sizes, step, generation = x.clone(), torch.full_like(x, sigma), adam(rate), 0
-    while True:
-        draws = torch.randn(pairs, x.numel(), generator=random, device=x.device)
-        values = f(torch.cat([x + sizes * draws, x - sizes * draws]), generation)
-        weights = shaped(values)
-        forward, backward = weights[:pairs], weights[pairs:]
-        gradient = (forward - backward) @ draws / (2 * pairs) / sizes
-        spread = (forward + backward) / 2
-        change = spread @ (draws.square() - 1) / pairs  # relative to the sizes
-        x += step(gradient)
-        sizes *= (1 - 0.1 * change).clamp(0.8, 1.2)
-        generation += 1
-        yield 2 * pairs, x
-
-
-def mezo(
-    f: Objective, x: torch.Tensor, sigma: float, rate: float
-) -> Iterator[tuple[int, torch.Tensor]]:
-    """MeZO (Malladi et al. 2023): one mirrored pair per step, plain gradient descent."""
-    random = torch.Generator(x.device).manual_seed(11)
-    x, generation = x.clone(), 0
-    while True:
-        draw = torch.randn(x.numel(), generator=random, device=x.device)
-        one, two = f(torch.stack([x + sigma * draw, x - sigma * draw]), generation)
-        x -= rate * (one - two) / (2 * sigma) * draw
-        generation += 1
-        yield 2, x
-
-
-def followed(
-    peer: Iterator[tuple[int, torch.Tensor]],
-    value: Callable[[torch.Tensor], float],
-    marks: tuple[int, ...],
-) -> dict[str, Any]:
-    """Run a peer; return the value of its centre at each mark."""
-    spent, curve, left = 0, {}, list(marks)
-    while left:
-        cost, centre = next(peer)
-        spent += cost
-        while left and spent >= left[0]:
-            curve[left.pop(0)] = round(value(centre), 4)
-    return {"curve": curve}
 
 
 # The transformer
@@ -292,7 +203,7 @@ def transformer(report: Report, small: bool) -> None:
         report.run(f"mmes sigma0={sigma0} seed=2", lambda s=sigma0: ours(s, 2))
 
 
-# A large one, a policy, and updates alone
+# A large one, and a policy
 
 
 def synchronized() -> float:
@@ -367,6 +278,35 @@ def large(report: Report, small: bool) -> None:
     report.run("large, 16 sequences", lambda: share(16, 12 if small else 100))
 
 
+class Replayed:
+    """A function of tensors as a CUDA graph for each of their shapes: most of it is launches."""
+
+    def __init__(self, call: Callable[..., torch.Tensor]):
+        self._call = call
+        self._graphs: dict[Any, tuple[torch.cuda.CUDAGraph, list[torch.Tensor], torch.Tensor]] = {}
+
+    def __call__(self, *given: torch.Tensor) -> torch.Tensor:
+        """Return what the function returns."""
+        if DEVICE == "cpu":
+            return self._call(*given)
+        shapes = tuple(tensor.shape for tensor in given)
+        if shapes not in self._graphs:
+            held, aside = [tensor.clone() for tensor in given], torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                self._call(*held)
+            torch.cuda.current_stream().wait_stream(aside)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                found = self._call(*held)
+            self._graphs[shapes] = graph, held, found
+        graph, held, found = self._graphs[shapes]
+        for tensor, new in zip(held, given, strict=True):
+            tensor.copy_(new)
+        graph.replay()
+        return found.clone()
+
+
 def policy(report: Report, small: bool) -> None:
     import cart_pole as example
 
@@ -377,11 +317,13 @@ def policy(report: Report, small: bool) -> None:
     batches = example.Starts((256 if small else 4096) // candidates, seed=1, device=DEVICE)
     tested = example.Starts(1024, seed=9, device=DEVICE)(0)
 
+    rewards = Replayed(lambda points, starts: example.rewards(network, points, starts))
+
     def f(points: torch.Tensor, generation: int) -> torch.Tensor:
-        return -example.rewards(network, points, batches(generation))
+        return -rewards(points, batches(generation))
 
     def value(x: torch.Tensor) -> float:
-        return float(example.rewards(network, x[None].float(), tested))
+        return float(rewards(x[None].float(), tested))
 
     def ours(sigma0: float, seed: int) -> dict[str, Any]:
         left, curve = list(marks), {}
@@ -391,7 +333,7 @@ def policy(report: Report, small: bool) -> None:
                 curve[left.pop(0)] = round(value(progress.mean), 4)
 
         result = mmes.minimize(
-            lambda points, starts: -example.rewards(network, points.float(), starts),
+            lambda points, starts: -rewards(points.float(), starts),
             start,
             sigma0,
             vectorized=True,
@@ -406,84 +348,29 @@ def policy(report: Report, small: bool) -> None:
         return {"curve": curve, "sigma": result.sigma}
 
     report.add(name="start", weights=network.n, episodes=batches.episodes, reward=value(start))
-    pairs = candidates // 2
-    report.run("mmes sigma0=0.05", lambda: ours(0.05, 1))
-    for rate in (0.01, 0.03, 0.003):
-        for name, kind in (("OpenAI-ES", openai_es), ("PGPE", pgpe)):
-            report.run(
-                f"{name} sigma=0.05 rate={rate}",
-                lambda k=kind, r=rate: followed(k(f, start, 0.05, r, pairs), value, marks),
-            )
-    report.run("mmes sigma0=0.01", lambda: ours(0.01, 1))
-    report.run("mmes sigma0=0.2", lambda: ours(0.2, 1))
-    report.run("mmes sigma0=0.05 seed=2", lambda: ours(0.05, 2))
 
-
-def updates(report: Report, small: bool) -> None:
-    def median(call: Callable[[], object], repeats: int = 7) -> float:
-        call()
-        taken = []
-        for _ in range(repeats):
-            began = synchronized()
-            call()
-            taken.append(synchronized() - began)
-        return sorted(taken)[repeats // 2]
-
-    both = torch.randn(2, 2**20 if small else 2**30, device=DEVICE)
-    copy = 4 * both.numel() / median(lambda: both[0].copy_(both[1]))
-    report.add(name="copy", TB_per_s=round(copy / 1e12, 3))
-    both.resize_(0)
-
-    def generation(strategy: str, n: int) -> dict[str, Any]:
-        if DEVICE == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        kind: Any = mmes.strategies.STRATEGIES[strategy]
-        es = kind(
-            torch.zeros(n, device=DEVICE),
-            1.0,
-            seed=1,
-            population_size=32,
-            archive_size=16,
-            archive_dtype="bfloat16",
-            population_dtype="float32",
-            mean_dtype="float32",
-            rows_at_once=1,
-            stagnation_window="off",
-            damping=1e9,
+    def peer(name: str, kind: Any, sigma: float, rate: float) -> float:
+        found = report.run(
+            f"{name} sigma={sigma} rate={rate}",
+            lambda: followed(kind(f, start, sigma, rate, candidates // 2), value, marks),
         )
-        values = torch.rand(64, es.rows + 1, device=DEVICE).cpu().numpy()
-        asked, told = [], []
-        for _ in range(30):  # until the archive is full, and a few more
-            began = synchronized()
-            for row in range(es.rows):
-                es.ask(rows=[row])
-            between = synchronized()
-            es.tell(values[es.generation % 64, : es.rows])
-            asked.append(between - began)
-            told.append(synchronized() - between)
-        ask, tell = (sorted(taken[-9:])[4] for taken in (asked, told))
-        # All 16 directions, in bfloat16, and one written; mean and path read and written.
-        moved = n * (2 * 17 + 16)
-        return {
-            "ask_ms": round(1e3 * ask, 2),
-            "tell_ms": round(1e3 * tell, 2),
-            "share_of_copy_of_tell": round(moved / tell / copy, 3),
-            "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 1)
-            if DEVICE == "cuda"
-            else None,
-            "kernel": es.kernel.name,
-        }
+        return (found or {}).get("curve", {}).get(marks[-1], -math.inf)
 
-    for n in (10**4,) if small else (10**8, 10**9):
-        for strategy in ("mmes", "adaptive"):
-            report.run(f"{strategy} n={n:.0e}", lambda s=strategy, k=n: generation(s, k))
+    report.run("mmes sigma0=0.05", lambda: ours(0.05, 1))
+    for name, kind in (("OpenAI-ES", openai_es), ("PGPE", pgpe)):
+        reached = {rate: peer(name, kind, 0.05, rate) for rate in (0.01, 0.03, 0.003, 0.1)}
+        best = max(reached, key=reached.__getitem__)
+        for sigma in (0.02, 0.15):
+            peer(name, kind, sigma, best)
+    for sigma0 in (0.01, 0.2):
+        report.run(f"mmes sigma0={sigma0}", lambda s=sigma0: ours(s, 1))
+    report.run("mmes sigma0=0.05 seed=2", lambda: ours(0.05, 2))
 
 
 PARTS: dict[str, Callable[[Report, bool], None]] = {
     "transformer": transformer,
     "large": large,
     "policy": policy,
-    "updates": updates,
 }
 
 

@@ -98,6 +98,13 @@ def test_the_bits_on_a_device(single: Any, name: str) -> None:
     check(single, 200, name, None, dtype="bfloat16")
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_the_bits_on_a_device_with_all_in_single_precision(make_kernel: Any, name: str) -> None:
+    kernel = make_kernel("float32", "float32")
+    check(kernel, 200, name, None, dtype="bfloat16")
+    check(kernel, 70, name, boxes(70)[1])
+
+
 @pytest.mark.parametrize("k", range(3))
 def test_the_bits_on_a_device_in_a_box(kernel: Any, single: Any, k: int) -> None:
     check(kernel, 530, "drawn, scaled", boxes(530)[k])

@@ -216,9 +216,9 @@ def test_the_archive_gives_way_to_the_memory_of_the_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     n = 10_000
-    # Twice 31 candidates in float32, as a plain loop holds them, 5 vectors in float64 and 20
-    # directions.
-    room = n * (2 * 4 * 31 + 8 * 5 + 4 * 20)
+    # Twice 31 candidates in float32, as a plain loop holds them, 3 vectors in float64, two points
+    # in float32 and 20 directions.
+    room = n * (2 * 4 * 31 + 8 * 3 + 4 * 2 + 4 * 20)
     monkeypatch.setattr(
         "mmes.kernels.gpu.torch.TorchKernel.available_bytes", lambda kernel: int(room / 0.8) + 1
     )
@@ -312,6 +312,27 @@ def test_recorded_work_gives_the_same_bits(name: str, monkeypatch: pytest.Monkey
     assert all(isinstance(r, int) for r in direct.kernel.launch.recorded.values())
     assert torch.equal(usual.mean, direct.mean)
     assert usual.sigma == direct.sigma
+
+
+def test_the_plan_knows_the_size_of_means_and_points() -> None:
+    """A billion variables were planned with 105 GiB where 56 GB are used."""
+    search = STRATEGIES["adaptive"].search_type
+    given = {option.name: option.default for option in search.options}
+    few = {"population_size": 32, "archive_size": 16, "archive_dtype": "bfloat16"}
+    few |= {"rows_at_once": 1}
+    _, needed = search.planned(10**9, given | few, 2**62, 4, 4)
+    assert 56e9 < needed < 80e9
+    sizes = []
+    for dtype in ("float64", "float32"):
+        place = {"device": DEVICE, "population_dtype": "float32", "mean_dtype": dtype}
+        sizes.append(STRATEGIES["adaptive"](np.zeros(1000), 1.0, **place).planned_bytes)
+    # Mean, path, start point; scale and noise path, with one vector in passing each.
+    assert sizes[0] - sizes[1] == 4 * 1000 * 7
+    assert [
+        kind(np.zeros(10), 1.0, device=DEVICE, mean_dtype="float32").planned_bytes
+        < kind(np.zeros(10), 1.0, device=DEVICE, mean_dtype="float64").planned_bytes
+        for kind in (STRATEGIES["rm-es"], STRATEGIES["sep-cma"])
+    ] == [True, True]
 
 
 def test_out_of_memory_in_ask_is_a_sentence_and_leaves_the_state(monkeypatch) -> None:

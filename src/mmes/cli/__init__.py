@@ -55,7 +55,7 @@ def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
         return lambda: vars(import_module(f"mmes.cli.{module}"))[name]
 
     found = {name: entry.load for name, entry in entry_points(REGISTERED).items()}
-    modules = {"run": "run", "resume": "run", "doctor": "doctor"}
+    modules = {"run": "run", "resume": "resume", "doctor": "doctor"}
     return found | {name: own(name, module) for name, module in modules.items()}
 
 

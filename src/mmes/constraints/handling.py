@@ -247,11 +247,13 @@ class Handling:
             to_numpy(mean).reshape(-1), self.given.parts, space.box, space.integers
         )
 
-    def take_exact(self, point: Any, table: Vector, kernel: Any) -> None:
+    def take_exact(
+        self, point: Any, table: Vector, kernel: Any, target: float | None = None
+    ) -> None:
         """Keep an exact point instead of the best one, unless it costs more than it should.
 
         By the multipliers it costs as much as the violations of the best point have gained; twice
-        that is granted, and rounding.
+        that is granted, and rounding. A target that was reached stays so.
         """
         f, g = self._split(table)
         best = self.best
@@ -259,7 +261,8 @@ class Handling:
             return
         gained = float(np.add.reduce(best.prices * np.maximum(self._sizes(best.constraints), 0.0)))
         granted = 2.0 * gained + _GRANTED * max(abs(best.value), 1.0)
-        if self._feasible(g[0]) and f[0] <= best.value + granted:
+        missed = target is not None and best.value <= target < f[0]
+        if self._feasible(g[0]) and f[0] <= best.value + granted and not missed:
             violation = float(np.maximum(self._sizes(g[0]), 0.0).max())
             x = kernel.copy(point.reshape(-1))
             self.best = Measurement(x, float(f[0]), g[0].copy(), best.prices, violation, True)

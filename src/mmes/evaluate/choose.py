@@ -13,8 +13,7 @@ from mmes.base.cores import usable_cores
 from mmes.evaluate.adapter import EvaluatorAdapter, is_evaluator
 from mmes.evaluate.factory import made
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.protocol import Evaluator, MakesEvaluator, Submits
-from mmes.evaluate.remote import Exceptions, Task
+from mmes.evaluate.protocol import Evaluator, Exceptions, MakesEvaluator, Submits
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
 
 _DEFAULTS = {option.name: option.default for option in EVALUATION}
@@ -62,6 +61,8 @@ def make_evaluator(
             )
         kind = VectorizedEvaluator if options["vectorized"] else SerialEvaluator
         return kind(made(fun), catch)
+    from mmes.evaluate.remote import Task
+
     task = Task(fun, catch, options["vectorized"])
     number = isinstance(workers, numbers.Integral) and not isinstance(workers, bool | np.bool_)
     count = int(workers) if number else 0

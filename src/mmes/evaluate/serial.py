@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.evaluate.protocol import Evaluator, located, mark
-from mmes.evaluate.remote import Exceptions
+from mmes.evaluate.protocol import Evaluator, Exceptions, located, mark
 from mmes.evaluate.rows import parts
 from mmes.evaluate.values import answer_of, as_value, as_values, joined, together
 

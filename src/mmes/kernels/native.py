@@ -16,6 +16,7 @@ from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
     NoiseWithin,
+    PathCall,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -144,6 +145,13 @@ class NativeKernel(HostVectors):
         kept = self._kept.found((seed, generation, noise, weights.size, n))
         _native.noise_sum(self._level, threads, total, weights, noise, seed, generation, kept)
         return total
+
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+        """See `ReducingKernel.follow_noise`."""
+        path, weights, decay, gain, *address = call
+        self.blend(path, decay, gain, self.noise_sum(weights, path.size, *address))
+        if lesson is not None:
+            self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
         """See `ReducingKernel.noise_within`."""

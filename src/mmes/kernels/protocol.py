@@ -174,6 +174,21 @@ class ScaleCall(NamedTuple):
     generation: int
 
 
+class PathCall(NamedTuple):
+    """One step of a path of isotropic parts: decay * path + gain * sum_i weights_i z_{0,i}.
+
+    In place; `weights` has one entry per draw.
+    """
+
+    path: Handle
+    weights: Vector
+    decay: float
+    gain: float
+    noise: Noise
+    seed: int
+    generation: int
+
+
 class NoiseWithin(NamedTuple):
     """The weighted sum of the isotropic parts of the clipped steps.
 
@@ -232,6 +247,11 @@ class Kernel(Protocol):
     @property
     def entry_bytes(self) -> int:
         """Bytes of one entry of a candidate."""
+        ...
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one entry of a mean, path or scale."""
         ...
 
     # Memory
@@ -372,6 +392,10 @@ class ReducingKernel(Kernel, Protocol):
 
         The isotropic parts z_0 of the generation's draws are made again from their address.
         """
+        ...
+
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+        """Move a path by the isotropic parts of a generation; learn the scale from them too."""
         ...
 
     def noise_within(self, call: NoiseWithin) -> tuple[Handle, float]:

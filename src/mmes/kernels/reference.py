@@ -14,6 +14,7 @@ from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
     NoiseWithin,
+    PathCall,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -113,6 +114,13 @@ class ReferenceKernel(HostVectors):
         """See `ReducingKernel.noise_sum`."""
         parts = isotropic_parts(noise, np.arange(weights.size), n, seed, generation)
         return _weighted(weights, parts.astype(np.float64))
+
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+        """See `ReducingKernel.follow_noise`."""
+        path, weights, decay, gain, *address = call
+        self.blend(path, decay, gain, self.noise_sum(weights, path.size, *address))
+        if lesson is not None:
+            self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
         """See `ReducingKernel.noise_within`."""

@@ -21,26 +21,16 @@ _COPY_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state for a replica to copy, and the values that led to it.
+    """A state for a replica to copy, and the values that led to it."""
 
-    Attributes
-    ----------
-    run, generation : int
-        The run it belongs to, and the generation.
-    entries, arrays : dict
-        The state.
-    last : bytes
-        The values that the optimizer was told last.
-    copied : bool
-        Whether the arrays are copies, so that the run may continue.
-    """
-
+    # run, generation: the run it belongs to, and the generation.
     run: int
     generation: int
+    # entries, arrays: the state.
     entries: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = field(repr=False)
-    last: bytes
-    copied: bool
+    last: bytes  # The values that the optimizer was told last.
+    copied: bool  # Whether the arrays are copies, so that the run may continue.
 
 
 class HeadState:

@@ -21,24 +21,12 @@ Batch = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Cutting:
-    """What decides how rows are cut into batches.
+    """What decides how rows are cut into batches."""
 
-    Attributes
-    ----------
-    parts : int
-        Participants.
-    vectorized : bool
-        Whether a batch is one call of the objective.
-    seconds : float
-        Time of one evaluation; infinite if it is not known.
-    chunk_size : int or None
-        Rows of a batch, if the user set it.
-    """
-
-    parts: int
-    vectorized: bool
-    seconds: float
-    chunk_size: int | None = None
+    parts: int  # Participants.
+    vectorized: bool  # Whether a batch is one call of the objective.
+    seconds: float  # Time of one evaluation; infinite if it is not known.
+    chunk_size: int | None = None  # Rows of a batch, if the user set it.
 
     def batches(self, rows: int) -> list[Batch]:
         """Return the rows in batches: equal shares, or half of them so and the rest in parts.

@@ -157,7 +157,7 @@ def result_of(
     # Who says that it is noisy gets averages in any case, but for a loss of its own.
     averaged = state.noise.noisy or settings.limits["noise"] == "yes"
     averaged = averaged and state.validation is None
-    found = state.better_start()
+    found = state.returned()
     if not averaged or average == math.inf:
         name, average, error = "x", found[0], math.nan
     constrained, feasible = _constrained(state, name, averaged and average < math.inf)

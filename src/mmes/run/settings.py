@@ -34,30 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run.
-
-    Attributes
-    ----------
-    strategy : type
-        The strategy.
-    space : Space
-        Where the search takes place.
-    options : dict
-        Options of the strategy, the seed among them.
-    limits : dict
-        Options of the run itself, those of `RUN_OPTIONS`.
-    seed_given : bool
-        Whether the seed was given, or drawn.
-    why : str
-        Why ``"auto"`` chose this strategy; empty if it was named.
-    """
+    """The settings of a run."""
 
     strategy: type[Optimizer]
-    space: Space
-    options: dict[str, Any]
-    limits: dict[str, Any]
-    seed_given: bool
-    why: str = ""
+    space: Space  # Where the search takes place.
+    options: dict[str, Any]  # Options of the strategy, the seed among them.
+    limits: dict[str, Any]  # Options of the run itself, those of `RUN_OPTIONS`.
+    seed_given: bool  # Whether the seed was given, or drawn.
+    why: str = ""  # Why ``"auto"`` chose this strategy; empty if it was named.
 
     @classmethod
     def checked(
@@ -107,6 +91,19 @@ class RunSettings:
         if space.integers is not None and not issubclass(kind, AskTell):
             raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
         return cls(kind, space, chosen, limits, seed_given, why)
+
+    def check_limits(self, batches: bool, validation: bool) -> None:
+        """Refuse limits that only a validation loss can tell, where there is none."""
+        if validation:
+            return
+        if self.limits["patience"] is not None:
+            raise ValueError("patience needs validation=, the loss that it checks")
+        target = self.limits["target"]
+        if batches and target is not None:
+            raise ValueError(
+                f"target={target:g} needs validation= where batches= is given: a value of one "
+                "batch does not tell whether it is reached"
+            )
 
     @property
     def seed(self) -> int:

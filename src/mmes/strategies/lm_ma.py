@@ -58,29 +58,18 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
-
-    ===========  ==========  ==================================================
-    field        paper       meaning
-    ===========  ==========  ==================================================
-    mean         m           centre of the search
-    sigma        sigma       mutation strength
-    directions   M_1..M_m    direction vectors, (m, n) float32
-    updates      g           generations processed
-    step         p_s         state of the cumulative step-size rule
-    scale                    one scale per variable; None means ones
-    ===========  ==========  ==================================================
+    """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions and path are in the coordinates of the noise z; the scale is applied last: x = m +
     sigma scale .* y.
     """
 
-    mean: Handle
-    sigma: float
-    directions: Handle
-    step: StepState
-    updates: int = 0
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    directions: Handle  # M_1..M_m: direction vectors, (m, n) float32
+    step: StepState  # p_s: state of the cumulative step-size rule
+    updates: int = 0  # g: generations processed
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMMASearch(SearchBase[State]):

@@ -16,6 +16,7 @@ from mmes.kernels import (
     DrawnRows,
     Noise,
     NoiseWithin,
+    PathCall,
     RecombineCall,
     ReducingKernel,
     ReferenceKernel,
@@ -208,6 +209,25 @@ def test_scales_and_noise_sums_agree_with_the_reference(kernel: Any, noise: Nois
         found.append((k.to_host(scale), k.to_host(k.noise_sum(weights, n, noise, SEED, 3))))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_path_follows_the_noise_as_in_the_reference(
+    make_kernel: Any, noise: Noise, taught: bool
+) -> None:
+    n, weights = 1500, np.array([0.3, -0.2, 0.0, 0.4, -0.5])
+    for mean_dtype, tolerance in (("float64", 1e-6), ("float32", 3e-6)):
+        found = []
+        for k in (REFERENCE, make_kernel("float32", mean_dtype)):
+            path = k.from_host(np.linspace(-1.0, 1.0, n))
+            scale = k.from_host(np.linspace(0.5, 2.0, n))
+            call = PathCall(path, weights, 0.9, 1.7, noise, SEED, GENERATION)
+            other = ScaleCall(scale, weights[::-1].copy(), 0.3, noise, SEED, GENERATION)
+            k.follow_noise(call, other if taught else None)
+            found.append((k.to_host(path), k.to_host(scale), k.dot(path, path)))
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("n", [1, 65, 1000])

@@ -22,6 +22,7 @@ from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
     NoiseWithin,
+    PathCall,
     RecombineCall,
     SampleCall,
     ScaleCall,
@@ -64,6 +65,7 @@ class TorchKernel:
         self.population_type = _DTYPES[population_dtype or default]
         self.vector_type = _DTYPES[mean_dtype or "float64"]
         self.entry_bytes = self.population_type.itemsize
+        self.vector_bytes = self.vector_type.itemsize
         self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
         self._box: tuple[Box, DeviceBox] | None = None
 
@@ -220,9 +222,13 @@ class TorchKernel:
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
-        increments = self._noise_moment(call.weights, call.scale.shape[0], call, power=2)
-        increments.mul_(call.rate).clamp_(-SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
-        call.scale.mul_(increments.sub_(increments.mean()).exp_())
+        scale, n, limit = call.scale, call.scale.shape[0], SCALE_INCREMENT_LIMIT
+        total = torch.zeros((), dtype=torch.float64, device=self.place)
+        for first, last, moment in self._noise_moments(call, n, power=2):
+            increments = moment.mul_(call.rate).clamp_(-limit, limit)
+            total += increments.sum()
+            scale[first:last].mul_(increments.exp_())
+        scale.mul_(torch.exp(-total / n))
 
     def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
         """See `Kernel.confine`."""
@@ -252,8 +258,19 @@ class TorchKernel:
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
     ) -> torch.Tensor:
         """See `ReducingKernel.noise_sum`."""
+        total = torch.empty(n, dtype=torch.float64, device=self.place)
         at = ScaleCall(None, weights, 1.0, noise, seed, generation)
-        return self._noise_moment(weights, n, at, power=1)
+        for first, last, part in self._noise_moments(at, n, power=1):
+            total[first:last] = part
+        return total
+
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+        """See `ReducingKernel.follow_noise`; no vector in passing."""
+        path, decay, gain = call.path, call.decay, call.gain
+        for first, last, total in self._noise_moments(call, path.shape[0], power=1):
+            self.blend(path[first:last], decay, gain, total)
+        if lesson is not None:
+            self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[torch.Tensor, float]:
         """See `ReducingKernel.noise_within`."""
@@ -392,14 +409,14 @@ class TorchKernel:
         """Return entries of z_0; see `torch_random.parts`."""
         return parts(noise, draws, span, address, self.place)
 
-    def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
-        """Return sum_i weights_i z_{0,i}^power, entry by entry."""
-        total = torch.empty(n, dtype=torch.float64, device=self.place)
-        every, column = np.arange(weights.size), self.tensor(weights)[:, None]
-        for first, last in _tiles(n, weights.size):
+    def _noise_moments(
+        self, at: ScaleCall | PathCall, n: int, power: int
+    ) -> Iterator[tuple[int, int, torch.Tensor]]:
+        """Yield sum_i weights_i z_{0,i}^power, tile by tile."""
+        every, column = np.arange(at.weights.size), self.tensor(at.weights)[:, None]
+        for first, last in _tiles(n, at.weights.size):
             z = self.parts(at.noise, every, (first, last), (at.seed, at.generation))
-            total[first:last] = (column * z.to(torch.float64) ** power).sum(0)
-        return total
+            yield first, last, (column * z.to(torch.float64) ** power).sum(0)
 
     def _parents_of(self, call: RecombineCall) -> Callable[[int, int], torch.Tensor]:
         """Return what gives the parents' entries of a span of the coordinates, one per row."""

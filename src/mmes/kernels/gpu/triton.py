@@ -14,14 +14,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.kernels.gpu import triton_code, triton_sampling, triton_steps
+from mmes.kernels.gpu import triton_code, triton_learning, triton_sampling, triton_steps
 from mmes.kernels.gpu.torch import inner_products
 from mmes.kernels.gpu.triton_launch import Launch
 from mmes.kernels.gpu.triton_mail import Arrivals, Upload
 from mmes.kernels.gpu.triton_sampling import SIZE, TritonSampling, kinds_of, parts_of
-from mmes.kernels.protocol import Noise, RecombineCall, SampleCall, ScaleCall, StepLaw, Vector
+from mmes.kernels.protocol import (
+    Noise,
+    PathCall,
+    RecombineCall,
+    SampleCall,
+    ScaleCall,
+    StepLaw,
+    Vector,
+)
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
+# Philox blocks and warps of one program that makes parents and adds them up.
+BLOCKS, WARPS = 256, 2
 # Parents that are read together, and coordinates of one program that does.
 _TOGETHER, _WIDTH = 4, 512
 # From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
@@ -48,9 +58,9 @@ class TritonKernel(TritonSampling):
         self._ranks: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrivals = Arrivals(self._flow)
         # Reused: work on a stream is done in order.
-        self._increments: torch.Tensor | None = None
-        self._known_scale: torch.Tensor | None = None
-        self._sums = torch.zeros(_PARTS, dtype=torch.float64, device=self.place)
+        self._sums, self._products = torch.zeros(
+            (2, _PARTS), dtype=torch.float64, device=self.place
+        )
 
     @property
     def name(self) -> str:
@@ -61,24 +71,25 @@ class TritonKernel(TritonSampling):
         """See `Kernel.sample_and_recombine`."""
         law, n, row = sampling.law, step.mean.shape[0], step.archive_row
         drawn = law.drawn if sampling.directions is not None else None
-        self._write_news(sampling, drawn)
         _write_parents(self._step, step)
-        tables = self._tables(sampling, drawn)
+        tables = self.brought(sampling, drawn)
         scale, directions, box = self._read_only(sampling)
         vectors = step.mean, step.path, self._news.there, self._step.there, scale, directions
+        single = self.population_type is torch.float32
         fused = Launch(
             triton_steps.sample_and_recombine,
-            (parts_of(n, 4 * triton_sampling.BLOCKS),),
+            (parts_of(n, 4 * BLOCKS),),
             (*vectors, *tables.vectors, box),
             (n, sampling.draws, tables.used, step.weights.size),
             kinds_of(law, tables.used, box is self._nothing, sampling.box)
             | {
+                "BLOCKS": BLOCKS,
+                "WIDE": not single or self.wide(step.mean),
                 "ARCHIVED": 0 if row is None else row.itemsize,
-                "SINGLE": self.population_type is torch.float32,
+                "SINGLE": single,
             },
-            triton_sampling.WARPS,
+            WARPS,
         )
-        self.launch(self._news, *tables.drawing)
         self.launch(self._step, fused)
 
     def project(
@@ -134,6 +145,7 @@ class TritonKernel(TritonSampling):
                 "RANKED": call.ranking is not None,
                 "TOGETHER": _TOGETHER,
                 "SIZE": _WIDTH,
+                "WIDE": self.wide(call.mean, call.population),
             },
         )
 
@@ -180,63 +192,79 @@ class TritonKernel(TritonSampling):
 
     def adapt_scale(self, call: ScaleCall) -> None:
         """See `Kernel.adapt_scale`."""
-        n = call.scale.shape[0]
-        if self._known_scale is not call.scale:
-            self._known_scale = call.scale
-            self._increments = torch.empty(n, dtype=torch.float64, device=self.place)
-            self.launch.forget()
-        self._write_weights(call)
-        key = "scale", self._lesson.address, call.weights.size, call.noise
-        if self.launch.replayed(self._lesson, key):
-            return
-        moment = self._moment(self._increments, call, 2, SCALE_INCREMENT_LIMIT)
-        increments, sums = moment.tensors[:2]
-        blocks = parts_of(n, SIZE)
-        programs = min(blocks, _PARTS)
-        growth = Launch(
-            triton_code.grow,
-            (programs,),
-            (call.scale, increments, sums),
-            (n, moment.grid[0], parts_of(blocks, programs)),
-            {"PARTS": _PARTS, "SIZE": SIZE},
-        )
-        self.launch(self._lesson, moment, growth, key=key)
+        self._learn(None, call)
 
-    def _noise_moment(self, weights: Vector, n: int, at: ScaleCall, power: int) -> torch.Tensor:
-        del weights  # those of `at`
-        total = torch.empty(n, dtype=torch.float64, device=self.place)
-        self._write_weights(at)
-        self.launch(self._lesson, self._moment(total, at, power, float("inf")))
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+        """See `ReducingKernel.follow_noise`; both in one pass over the noise."""
+        self._learn(call, lesson)
+
+    def noise_sum(
+        self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
+    ) -> torch.Tensor:
+        """See `ReducingKernel.noise_sum`."""
+        total = torch.zeros(n, dtype=torch.float64, device=self.place)
+        self._learn(PathCall(total, weights, 0.0, 1.0, noise, seed, generation), None, again=False)
         return total
 
-    def _write_weights(self, call: ScaleCall) -> None:
-        lesson, end = self._lesson, _HEAD + call.weights.size
-        lesson.open(end)
-        lesson.head(call.seed, call.generation, (call.rate, 0.0, 0.0), 0)
-        lesson.real[_HEAD:end] = call.weights
+    def _learn(self, path: PathCall | None, scale: ScaleCall | None, again: bool = True) -> None:
+        """Move a path or the scale, or both; work that may come again is recorded."""
+        call: Any = scale if path is None else path
+        numbers, draws = self._lesson, call.weights.size
+        rates = (0.0, 0.0) if path is None else (path.decay, path.gain)
+        middle = _HEAD + draws
+        numbers.open(middle + draws)
+        numbers.head(call.seed, call.generation, (*rates, 0.0 if scale is None else scale.rate), 0)
+        if path is not None:
+            numbers.real[_HEAD:middle] = path.weights
+        if scale is not None:
+            numbers.real[middle : middle + draws] = scale.weights
+        vectors = [self._nothing if x is None else x[0] for x in (path, scale)]
+        held = *(vector.data_ptr() for vector in vectors), call[0].shape[0]
+        key = ("learn", *held, numbers.address, draws, call.noise) if again else None
+        if key is None or not self.launch.replayed(numbers, key):
+            self.launch(numbers, *self._learning(vectors, draws, call.noise), key=key)
 
-    def fetched(self, values: Any) -> Any:
-        """See `Kernel.fetched`."""
-        return self._arrivals.fetched(values)
-
-    def _moment(self, out: torch.Tensor, call: ScaleCall, power: int, limit: float) -> Launch:
-        """Return what writes rate * sum_i weights_i z_{0,i}^power, clipped, and sums of parts."""
-        n = out.numel()
-        blocks = parts_of(n, 4 * triton_sampling.BLOCKS)
-        programs = min(blocks, _PARTS)
-        return Launch(
-            triton_code.noise_moment,
+    def _learning(self, vectors: list[torch.Tensor], draws: int, noise: Noise) -> list[Launch]:
+        n = max(vector.shape[0] for vector in vectors)
+        moved, grown = (vector is not self._nothing for vector in vectors)
+        programs, rounds = _spread(n, 4 * triton_sampling.BLOCKS)
+        learning = Launch(
+            triton_learning.learn,
             (programs,),
-            (out, self._sums, self._lesson.there),
-            (n, call.weights.size, parts_of(blocks, programs)),
+            (*vectors, self._sums, self._lesson.there),
+            (n, draws, rounds),
             {
-                "LIMIT": limit,
-                "NOISE": int(call.noise),
-                "POWER": power,
+                "PATH": moved,
+                "SCALE": grown,
+                "LIMIT": SCALE_INCREMENT_LIMIT,
+                "NOISE": int(noise),
                 "BLOCKS": triton_sampling.BLOCKS,
             },
             triton_sampling.WARPS,
         )
+        if not grown:
+            return [learning]
+        others, turns = _spread(n, SIZE)
+        constants = {"PARTS": _PARTS, "SIZE": SIZE}
+        sizes, scale = (n, programs, turns), vectors[1]
+        return [
+            learning,
+            Launch(triton_learning.centre, (others,), (scale, self._sums), sizes, constants),
+        ]
+
+    def dot(self, a: torch.Tensor, b: torch.Tensor) -> float:
+        """See `Kernel.dot`."""
+        n = a.shape[0]
+        programs, rounds = _spread(n, SIZE)
+        tensors, constants = (self._products, a, b), {"SIZE": SIZE}
+        self.launch(
+            None, Launch(triton_learning.product_sums, (programs,), tensors, (n, rounds), constants)
+        )
+        return float(self._products[:programs].sum())
+
+    def fetched(self, values: Any) -> Any:
+        """See `Kernel.fetched`."""
+        return self._arrivals.fetched(values)
 
 
 def _write_parents(upload: Upload, call: RecombineCall) -> None:
@@ -252,3 +280,10 @@ def _write_parents(upload: Upload, call: RecombineCall) -> None:
 def _power_of_two(size: int) -> int:
     """Return the least power of two that is no smaller."""
     return 1 << (size - 1).bit_length()
+
+
+def _spread(n: int, part: int) -> tuple[int, int]:
+    """Return how many programs share the coordinates, and how many parts each works on."""
+    parts = parts_of(n, part)
+    programs = min(parts, _PARTS)
+    return programs, parts_of(parts, programs)

@@ -78,7 +78,8 @@ def drawn_rows(
 ):
     """Draw the directions of every draw, by age from a cumulative law, and their factors.
 
-    The occupied rows follow in `numbers`, from the oldest to the newest.
+    The occupied rows follow in `numbers`, from the oldest to the newest. An empty slot is the first
+    row with weight 0.
     """
     stored = tl.load(numbers + _WORD)
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
@@ -106,21 +107,20 @@ def drawn_rows(
     angle_word = tl.where(word < 2, f1, f3)
     cosine, sine = normal_pair(radius_word, angle_word)
     normal = tl.where(word % 2 == 0, cosine, sine)
-    tl.store(rows + at, row, mask=at < count)
+    tl.store(rows + at, tl.maximum(row, 0), mask=at < count)
     factor = real(numbers, _THIRD).to(tl.float32)
-    tl.store(factors + at, normal * factor, mask=at < count)
+    tl.store(factors + at, tl.where(row >= 0, normal * factor, 0.0), mask=at < count)
 
 
 @triton.jit
-def _direction(rows, factors, place):
-    """Return a row and its weight; an empty slot is the first row with weight 0."""
-    row = tl.load(rows + place)
-    return tl.maximum(row, 0), tl.where(row >= 0, tl.load(factors + place), 0.0)
+def _direction(directions, rows, factors, place, n):
+    """Return the begin of a row and its weight."""
+    return directions + tl.load(rows + place) * n, tl.load(factors + place)
 
 
 @triton.jit
-def _mixed(z, directions, row, weight, at, inside, n):
-    entries = tl.load(directions + row * n + at, mask=inside, other=0.0)
+def _mixed(z, direction, weight, at, inside):
+    entries = tl.load(direction + at, mask=inside)
     return tl.fma(weight, entries.to(tl.float32), z)
 
 
@@ -143,9 +143,25 @@ def four(vector, at0, at1, at2, at3, in0, in1, in2, in3, KIND: tl.constexpr):
 
 
 @triton.jit
+def counters(block, entries):
+    """Return the blocks, in the layout in which these entries of theirs were loaded.
+
+    Otherwise Triton computes the random numbers with one block per thread and passes them from
+    thread to thread for the rest. The shifts leave nothing of the entries, but Triton does not know
+    that when it chooses layouts; the compiler behind it does.
+    """
+    if entries.dtype == tl.float64:
+        nothing = entries.to(tl.uint64, bitcast=True) >> 32 >> 32
+    else:
+        nothing = entries.to(tl.uint32, bitcast=True) >> 16 >> 16
+    return block.to(tl.uint32) | nothing.to(tl.uint32)
+
+
+@triton.jit
 def step_of(
     numbers,
     block,
+    counter,
     draw,
     isotropic,
     d0,
@@ -155,7 +171,6 @@ def step_of(
     directions,
     rows,
     factors,
-    item,
     used,
     n,
     NOISE: tl.constexpr,
@@ -164,45 +179,51 @@ def step_of(
 ):
     """Return the four entries of the step z of a draw that each block gives.
 
-    `item` is its line in `rows` and `factors`; d0 .. d3 are the scales of the coordinates. SCALED
-    is 0 without scales, 1 where they multiply z_0, 2 for the step. USED is the number of rows per
-    draw, or -1 where it is too large to be unrolled.
+    `counter` are the blocks as `counters` returns them; `rows` and `factors` have a line for every
+    draw; d0 .. d3 are the scales of the coordinates. SCALED is 0 without scales, 1 where they
+    multiply z_0, 2 for the step. USED is the number of rows per draw, or -1 where it is too large
+    to be unrolled.
     """
     at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
-    z0, z1, z2, z3 = noise(numbers, block, draw, NOISE)
+    z0, z1, z2, z3 = noise(numbers, counter, draw, NOISE)
     z0, z1, z2, z3 = z0 * isotropic, z1 * isotropic, z2 * isotropic, z3 * isotropic
     if SCALED == 1:
         z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
     if USED > 0:  # all loads under way at once
         for k in tl.static_range(USED):
-            row, weight = _direction(rows, factors, item * used + k)
-            z0 = _mixed(z0, directions, row, weight, at0, in0, n)
-            z1 = _mixed(z1, directions, row, weight, at1, in1, n)
-            z2 = _mixed(z2, directions, row, weight, at2, in2, n)
-            z3 = _mixed(z3, directions, row, weight, at3, in3, n)
+            direction, weight = _direction(directions, rows, factors, draw * used + k, n)
+            z0 = _mixed(z0, direction, weight, at0, in0)
+            z1 = _mixed(z1, direction, weight, at1, in1)
+            z2 = _mixed(z2, direction, weight, at2, in2)
+            z3 = _mixed(z3, direction, weight, at3, in3)
     elif USED < 0:
         for k in range(used):
-            row, weight = _direction(rows, factors, item * used + k)
-            z0 = _mixed(z0, directions, row, weight, at0, in0, n)
-            z1 = _mixed(z1, directions, row, weight, at1, in1, n)
-            z2 = _mixed(z2, directions, row, weight, at2, in2, n)
-            z3 = _mixed(z3, directions, row, weight, at3, in3, n)
+            direction, weight = _direction(directions, rows, factors, draw * used + k, n)
+            z0 = _mixed(z0, direction, weight, at0, in0)
+            z1 = _mixed(z1, direction, weight, at1, in1)
+            z2 = _mixed(z2, direction, weight, at2, in2)
+            z3 = _mixed(z3, direction, weight, at3, in3)
     if SCALED == 2:
         z0, z1, z2, z3 = z0 * d0, z1 * d1, z2 * d2, z3 * d3
     return z0, z1, z2, z3
 
 
 @triton.jit
-def moved(mean, sigma, z):
-    """Return mean + sigma z in float64, rounded once: the compiler shall have no choice."""
-    return tl.fma(sigma, z.to(tl.float64), mean)
+def moved(mean, sigma, z, box, at, inside, n, BOX: tl.constexpr):
+    """Return the candidate mean + sigma z in the precision of the mean, or its point of the box.
+
+    It is rounded once: the compiler shall have no choice.
+    """
+    x = tl.fma(sigma, z.to(mean.dtype), mean)
+    if BOX != 0:
+        x = boxed(x.to(tl.float64), box, at, inside, n, BOX).to(mean.dtype)
+    return x
 
 
 @triton.jit
-def _candidate(population, row, x, box, at, inside, n, BOX: tl.constexpr):
+def _candidate(population, row, mean, sigma, z, box, at, inside, n, BOX: tl.constexpr):
     if row >= 0:
-        if BOX != 0:
-            x = boxed(x, box, at, inside, n, BOX)
+        x = moved(mean, sigma, z, box, at, inside, n, BOX)
         tl.store(population + row * n + at, x, mask=inside)
 
 
@@ -229,117 +250,44 @@ def sample(
     EACH: tl.constexpr,
     BOX: tl.constexpr,
     BLOCKS: tl.constexpr,
+    WIDE: tl.constexpr,
 ):
     """Fill a population; `places` lists draws, the rows of the candidates and of their images.
 
     Programs that work on the same coordinates follow each other, so that the rows they share are
-    read from memory once. SCALED and USED are those of `step_of`.
+    read from memory once. SCALED and USED are those of `step_of`. WIDE: in float64; without, the
+    mean and the candidates are float32, and nothing is computed in more.
     """
     program = tl.program_id(0)
     block = (program // groups).to(tl.int64) * BLOCKS + tl.arange(0, BLOCKS)
     at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
-    m0, m1, m2, m3 = four(mean, at0, at1, at2, at3, in0, in1, in2, in3, tl.float64)
+    KIND: tl.constexpr = tl.float64 if WIDE else tl.float32
+    m0, m1, m2, m3 = four(mean, at0, at1, at2, at3, in0, in1, in2, in3, KIND)
+    counter = counters(block, m0)
     d0, d1, d2, d3 = m0, m1, m2, m3  # not looked at
     if SCALED != 0:
         d0, d1, d2, d3 = four(scale, at0, at1, at2, at3, in0, in1, in2, in3, tl.float32)
-    sigma = real(numbers, _FIRST)
+    sigma = real(numbers, _FIRST).to(KIND)
     isotropic = real(numbers, _SECOND).to(tl.float32)
     first = (program % groups) * per_group
     for i in range(first, tl.minimum(first + per_group, draws)):
-        if EACH:
-            isotropic = tl.load(each + i)
         draw = tl.load(places + i)
+        if EACH:
+            isotropic = tl.load(each + draw)
         z0, z1, z2, z3 = step_of(
-            numbers, block, draw, isotropic, d0, d1, d2, d3, directions, rows, factors, i, used, n,
-            NOISE, SCALED, USED,
+            numbers, block, counter, draw, isotropic, d0, d1, d2, d3, directions, rows, factors,
+            used, n, NOISE, SCALED, USED,
         )  # fmt: skip
         to = tl.load(places + draws + i)
-        _candidate(population, to, moved(m0, sigma, z0), box, at0, in0, n, BOX)
-        _candidate(population, to, moved(m1, sigma, z1), box, at1, in1, n, BOX)
-        _candidate(population, to, moved(m2, sigma, z2), box, at2, in2, n, BOX)
-        _candidate(population, to, moved(m3, sigma, z3), box, at3, in3, n, BOX)
+        _candidate(population, to, m0, sigma, z0, box, at0, in0, n, BOX)
+        _candidate(population, to, m1, sigma, z1, box, at1, in1, n, BOX)
+        _candidate(population, to, m2, sigma, z2, box, at2, in2, n, BOX)
+        _candidate(population, to, m3, sigma, z3, box, at3, in3, n, BOX)
         to = tl.load(places + 2 * draws + i)
-        _candidate(population, to, moved(m0, -sigma, z0), box, at0, in0, n, BOX)
-        _candidate(population, to, moved(m1, -sigma, z1), box, at1, in1, n, BOX)
-        _candidate(population, to, moved(m2, -sigma, z2), box, at2, in2, n, BOX)
-        _candidate(population, to, moved(m3, -sigma, z3), box, at3, in3, n, BOX)
-
-
-@triton.jit
-def _power(z, POWER: tl.constexpr):
-    wide = z.to(tl.float64)
-    if POWER == 2:
-        wide = wide * wide
-    return wide
-
-
-@triton.jit
-def _add(a, b):
-    # Not `tl.sum`: in the interpreter that works only where Triton was imported for it.
-    return a + b
-
-
-@triton.jit
-def noise_moment(
-    out,
-    sums,
-    numbers,
-    n,
-    draws,
-    rounds,
-    LIMIT: tl.constexpr,
-    NOISE: tl.constexpr,
-    POWER: tl.constexpr,
-    BLOCKS: tl.constexpr,
-):
-    """Write rate * sum_i weights_i z_{0,i}^POWER, clipped, and what each program wrote in sum.
-
-    The weights follow in `numbers`, one per draw. A program works on `rounds` groups of blocks, as
-    far apart as there are programs.
-    """
-    rate = real(numbers, _FIRST)
-    written = rate * 0.0
-    for turn in range(rounds):
-        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
-        block = group * BLOCKS + tl.arange(0, BLOCKS)
-        t0 = tl.full([BLOCKS], 0.0, tl.float64)
-        t1, t2, t3 = t0, t0, t0
-        for i in range(draws):
-            weight = tl.load(numbers + _HEAD + i).to(tl.float64, bitcast=True)
-            z0, z1, z2, z3 = noise(numbers, block, i, NOISE)
-            t0 += weight * _power(z0, POWER)
-            t1 += weight * _power(z1, POWER)
-            t2 += weight * _power(z2, POWER)
-            t3 += weight * _power(z3, POWER)
-        at = block // 16 * 64 + block % 16
-        total = _limited(out, rate * t0, at, n, LIMIT)
-        total += _limited(out, rate * t1, at + 16, n, LIMIT)
-        total += _limited(out, rate * t2, at + 32, n, LIMIT)
-        total += _limited(out, rate * t3, at + 48, n, LIMIT)
-        written += tl.reduce(total, 0, _add)
-    tl.store(sums + tl.program_id(0), written)
-
-
-@triton.jit
-def _limited(out, x, at, n, LIMIT: tl.constexpr):
-    """Write x, clipped; return what was written, 0 outside."""
-    limited = tl.minimum(tl.maximum(x, -LIMIT), LIMIT)
-    tl.store(out + at, limited, mask=at < n)
-    return tl.where(at < n, limited, 0.0)
-
-
-@triton.jit
-def grow(scale, increments, sums, n, parts, rounds, PARTS: tl.constexpr, SIZE: tl.constexpr):
-    """Multiply the scale by e^(increment less the mean of all), which follows from `sums`."""
-    part = tl.arange(0, PARTS)
-    mean = tl.reduce(tl.load(sums + part, mask=part < parts, other=0.0), 0, _add) / n
-    for turn in range(rounds):
-        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
-        at = group * SIZE + tl.arange(0, SIZE)
-        inside = at < n
-        x = tl.load(increments + at, mask=inside, other=0.0) - mean
-        d = tl.load(scale + at, mask=inside).to(tl.float64)
-        tl.store(scale + at, d * tl.exp(x), mask=inside)
+        _candidate(population, to, m0, -sigma, z0, box, at0, in0, n, BOX)
+        _candidate(population, to, m1, -sigma, z1, box, at1, in1, n, BOX)
+        _candidate(population, to, m2, -sigma, z2, box, at2, in2, n, BOX)
+        _candidate(population, to, m3, -sigma, z3, box, at3, in3, n, BOX)
 
 
 @triton.jit

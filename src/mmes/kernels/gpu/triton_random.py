@@ -8,6 +8,9 @@ Where the numbers are comes in `numbers`, and float64 bits in int64 too.
 # pyright: reportOperatorIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
 # pyright: reportPossiblyUnboundVariable=false
 
+import os
+
+import torch
 import triton
 import triton.language as tl
 
@@ -17,6 +20,8 @@ from mmes.kernels.protocol import Noise
 _SEED_LOW, _SEED_HIGH, _GENERATION = (tl.constexpr(k) for k in range(3))
 _ISOTROPIC = tl.constexpr(int(Stream.ISOTROPIC))
 _ISOTROPIC_ANGLE = tl.constexpr(int(Stream.ISOTROPIC_ANGLE))
+# Instructions of NVIDIA's processors by name; not in Triton's interpreter.
+ASSEMBLER = tl.constexpr(torch.version.hip is None and os.environ.get("TRITON_INTERPRET") != "1")
 _STUDENT, _RADEMACHER = tl.constexpr(int(Noise.STUDENT)), tl.constexpr(int(Noise.RADEMACHER))
 
 
@@ -24,6 +29,19 @@ _STUDENT, _RADEMACHER = tl.constexpr(int(Noise.STUDENT)), tl.constexpr(int(Noise
 def real(numbers, place: tl.constexpr):
     """Return the real number whose bits are at this place."""
     return tl.load(numbers + place).to(tl.float64, bitcast=True)
+
+
+@triton.jit
+def _product(word, multiplier: tl.constexpr):
+    """Return the 64 bits of a product: one wide multiplication gives both halves.
+
+    LLVM may combine the products of neighbours to vectors and then compute each half by itself.
+    """
+    if ASSEMBLER:
+        return tl.inline_asm_elementwise(
+            "mul.wide.u32 $0, $1, $2;", "=l,r,r", [word, multiplier], tl.uint64, True, 1
+        )
+    return word.to(tl.uint64) * multiplier
 
 
 @triton.jit
@@ -37,9 +55,7 @@ def philox(numbers, block, draw, stream: tl.constexpr):
     c2 = (zero + tl.load(numbers + _GENERATION)).to(tl.uint32)
     c3 = (zero + stream).to(tl.uint32)
     for r in tl.static_range(10):
-        # One wide multiplication gives both halves.
-        product0 = c0.to(tl.uint64) * 0xD2511F53
-        product1 = c2.to(tl.uint64) * 0xCD9E8D57
+        product0, product1 = _product(c0, 0xD2511F53), _product(c2, 0xCD9E8D57)
         k0 = (key0 + (r * 0x9E3779B9) % 4294967296).to(tl.uint32)
         k1 = (key1 + (r * 0xBB67AE85) % 4294967296).to(tl.uint32)
         c0 = (product1 >> 32).to(tl.uint32) ^ c1 ^ k0
@@ -50,31 +66,56 @@ def philox(numbers, block, draw, stream: tl.constexpr):
 
 
 @triton.jit
-def _minus_log(word):
-    """Return -ln u of the uniform number that a word stands for."""
-    u = (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
-    bits = u.to(tl.uint32, bitcast=True) + 0x4AFB0D
-    exponent = ((bits >> 23).to(tl.int32) - 127).to(tl.float32)
+def _uniform(word):
+    """Return the number of (0, 1] that a word stands for, (word + 1/2) / 2^32, rounded once."""
+    return tl.fma(word.to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
+
+
+@triton.jit
+def _minus_two_log(word):
+    """Return -2 ln u of the uniform number u that a word stands for."""
+    u = _uniform(word)
+    if ASSEMBLER:
+        # The processor's logarithm has an absolute error: near 1 by the series instead.
+        t = 1.0 - u
+        series = t * (t * (t * (t * 0.5 + 0.6666666865348816) + 1.0) + 2.0)
+        by_table = -1.3862943611198906 * _approximate(u, "lg2.approx.ftz.f32 $0, $1;")
+        return tl.where(t < 0.03125, series, by_table)
+    bits = u.to(tl.int32, bitcast=True) - 0x3F3504F3
+    exponent = (bits >> 23).to(tl.float32)
     f = ((bits & 0x007FFFFF) + 0x3F3504F3).to(tl.float32, bitcast=True) - 1.0
     square = f * f
-    p = f * 0.06746601313352585 - 0.11675640940666199
-    p = p * f + 0.11888174712657928
-    p = p * f - 0.12405591458082199
-    p = p * f + 0.14219550788402557
-    p = p * f - 0.1666799634695053
-    p = p * f + 0.2000211924314499
-    p = p * f - 0.25000008940696716
-    p = p * f + 0.3333331346511841
-    p = p * f * square - 0.5 * square
-    p = exponent * -2.12194440e-4 + p
-    return -(exponent * 0.693359375 + (p + f))
+    p = f * -0.1349320262670517 + 0.23351281881332397
+    p = p * f - 0.23776349425315857
+    p = p * f + 0.24811182916164398
+    p = p * f - 0.28439101576805115
+    p = p * f + 0.3333599269390106
+    p = p * f - 0.4000423848628998
+    p = p * f + 0.5000001788139343
+    p = p * f - 0.6666662693023682
+    p = (p * f + 1.0) * square
+    p = exponent * 4.24388880e-4 + p
+    return exponent * -1.38671875 + (p - 2.0 * f)
+
+
+@triton.jit
+def _approximate(x, instruction: tl.constexpr):
+    """Return what an instruction of the GPU makes of float32 numbers."""
+    return tl.inline_asm_elementwise(instruction, "=f,f", [x], tl.float32, True, 1)
 
 
 @triton.jit
 def _turn(word):
     """Return cosine and sine of the angle 2 pi word / 2^32; the quadrant is split off exactly."""
-    quadrant = (word + 0x20000000) >> 30
-    t = (word - (quadrant << 30)).to(tl.int32, bitcast=True).to(tl.float32) * 9.313225746154785e-10
+    if ASSEMBLER:
+        angle = word.to(tl.int32, bitcast=True).to(tl.float32) * 1.4629180792671596e-09
+        return (
+            _approximate(angle, "cos.approx.ftz.f32 $0, $1;"),
+            _approximate(angle, "sin.approx.ftz.f32 $0, $1;"),
+        )
+    # The lower 30 bits with their sign, and the quadrant in the upper two of `shifted`.
+    t = (word << 2).to(tl.int32, bitcast=True).to(tl.float32) * 2.3283064365386963e-10
+    shifted = word + 0x20000000
     q = t * t
     s = q * 0.00015820673434063792 - 0.004681266378611326
     s = s * q + 0.07969257980585098
@@ -84,23 +125,24 @@ def _turn(word):
     c = c * q + 0.25366920232772827
     c = c * q - 1.2337005138397217
     c = c * q + 1.0
-    swapped = (quadrant & 1) != 0
-    cosine = tl.where(swapped, s, c).to(tl.uint32, bitcast=True) ^ (((quadrant + 1) & 2) << 30)
-    sine = tl.where(swapped, c, s).to(tl.uint32, bitcast=True) ^ ((quadrant & 2) << 30)
+    swapped = (shifted & 0x40000000) != 0
+    minus_cosine, minus_sine = (shifted + 0x40000000) & 0x80000000, shifted & 0x80000000
+    cosine = tl.where(swapped, s, c).to(tl.uint32, bitcast=True) ^ minus_cosine
+    sine = tl.where(swapped, c, s).to(tl.uint32, bitcast=True) ^ minus_sine
     return cosine.to(tl.float32, bitcast=True), sine.to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def normal_pair(radius_word, angle_word):
     """Return two normal numbers by the method of Box and Muller."""
-    radius = tl.sqrt(2.0 * _minus_log(radius_word))
+    radius = tl.sqrt(_minus_two_log(radius_word))
     cosine, sine = _turn(angle_word)
     return radius * cosine, radius * sine
 
 
 @triton.jit
 def _student(radius_word, angle_word):
-    x = 0.4 * _minus_log(radius_word)
+    x = 0.2 * _minus_two_log(radius_word)
     k = (x * 1.4426950408889634 + 0.5).to(tl.int32)
     kf = k.to(tl.float32)
     r = kf * 2.12194440e-4 + (kf * -0.693359375 + x)

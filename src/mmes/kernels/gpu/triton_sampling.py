@@ -32,6 +32,8 @@ SIZE = 1024
 _UNROLLED = 8
 # Rows and factors of one program that draws them.
 _SMALL = 128
+# Choices of candidates that are remembered.
+_PLACES = 256
 _HEAD = triton_code.HEAD
 
 
@@ -68,13 +70,14 @@ class TritonSampling(TorchKernel):
         self.launch, self._flow = Launcher(self.place), Flow(self.place)
         self._news = Upload(self._flow)  # sent once per generation
         self._nothing = torch.zeros(2, dtype=torch.float64, device=self.place)
-        self._whole: tuple[tuple[int, int], torch.Tensor, torch.Tensor] | None = None
+        self._known_places: dict[tuple[int, bytes], torch.Tensor] = {}
+        self._sent_news: tuple[Any, ...] | None = None
         self._table: tuple[Vector, torch.Tensor] | None = None
         self._bounds: tuple[Box, torch.Tensor] | None = None
         # Reused: work on a stream is done in order.
         self._mixed: tuple[torch.Tensor, torch.Tensor] | None = None
         # What recorded sampling is about, besides its key.
-        self._known: tuple[Any, ...] = (None,) * 9
+        self._known: tuple[Any, ...] = (None,) * 8
         self._seen: tuple[Any, ...] = (None,) * 4
 
     def sample(self, call: SampleCall) -> None:
@@ -83,23 +86,18 @@ class TritonSampling(TorchKernel):
         count, n = population.shape
         own = call.box is not None and call.box.code is BoxCode.OWN
         drawn = law.drawn if call.directions is not None else None
-        self._write_news(call, drawn)
-        key = None if drawn is None or call.rows is not None else self._key_of(call, drawn)
-        if key is not None and self.launch.replayed(self._news, key):
-            return
-        which, places = self._places(count, call)
-        tables = self._tables(call, drawn)
-        first, used = tables.drawing, tables.used
-        rows, factors, each = tables.vectors
-        if call.rows is not None:
-            self.launch(self._news, *first)
-            first = ()
-            if used:
-                end = call.draws * used
-                rows, factors = (x[:end].view(-1, used)[which] for x in (rows, factors))
-            if law.isotropic_each is not None:
-                each = each[which]
-        draws = which.shape[0]
+        # What differs between generations is sent; what is made on the host for each is not known.
+        again = call.rows is None and law.isotropic_each is None and not own
+        key = self._key_of(call, drawn) if again else None
+        if key is None:
+            tables = self.brought(call, drawn)
+        else:
+            self._write_news(call, drawn)
+            if self.launch.replayed(self._news, key):
+                return
+            tables = self._tables(call, drawn)
+        places = self._places(count, call)
+        used, draws = tables.used, places.shape[1]
         blocks = parts_of(n, 4 * BLOCKS)
         per_group = min(DRAWS, max(1, blocks * draws // _PROGRAMS))
         groups = parts_of(draws, per_group)
@@ -108,12 +106,16 @@ class TritonSampling(TorchKernel):
         sampling = Launch(
             triton_code.sample,
             (blocks * groups,),
-            (*vectors, rows, factors, places, each, box),
+            (*vectors, *tables.vectors[:2], places, tables.vectors[2], box),
             (n, draws, used, groups, per_group),
-            kinds_of(law, used, box is self._nothing, call.box),
+            kinds_of(law, used, box is self._nothing, call.box)
+            | {"BLOCKS": BLOCKS, "WIDE": self.wide(call.mean, population)},
             WARPS,
         )
-        self.launch(self._news, *first, sampling, key=None if own else key)
+        if key is None:
+            self.launch(None, sampling)
+        else:
+            self.launch(self._news, *tables.drawing, sampling, key=key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
 
@@ -124,13 +126,18 @@ class TritonSampling(TorchKernel):
         if drawn is not None:
             drawing, used = (self._drawing(drawn, call.draws, self._news.there),), drawn.used
             rows, factors = drawing[0].tensors[:2]
-        elif call.directions is not None and law.rows is not None and law.factors is not None:
-            used = law.rows.shape[1]
-            rows = self.tensor(law.rows.astype(np.int64).ravel())
-            factors = self.tensor(law.factors.astype(np.float32).ravel())
+        elif call.directions is not None and law.rows is not None:
+            used, size, there = law.rows.shape[1], law.rows.size, self._news.there
+            rows = there[_HEAD:]
+            factors = there.view(torch.float32)[2 * (_HEAD + size) :]
         if law.isotropic_each is not None:
             each = self.tensor(law.isotropic_each.astype(np.float32))
         return Tables(drawing, used, (rows, factors, each))
+
+    @staticmethod
+    def wide(*vectors: torch.Tensor) -> bool:
+        """Return whether a kernel must compute in float64: one of these vectors is float64."""
+        return any(vector.dtype == torch.float64 for vector in vectors)
 
     def _read_only(self, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return scale, directions and box of a call; where there are none, a tensor not read."""
@@ -141,10 +148,10 @@ class TritonSampling(TorchKernel):
             self._nothing if call.box is None or own else self._rows_of(call.box),
         )
 
-    def _key_of(self, call: SampleCall, drawn: DrawnRows) -> Any:
+    def _key_of(self, call: SampleCall, drawn: DrawnRows | None) -> Any:
         """Return what the work of a generation depends on, besides the numbers that are sent."""
         law, mean, directions, box = self._seen
-        # Once the archive is full, the law is the same record in every generation.
+        # Once the archive of MMES is full, the law is the same record in every generation.
         if (
             call.law is not law
             or call.mean is not mean
@@ -156,47 +163,75 @@ class TritonSampling(TorchKernel):
         population = call.population
         return population.data_ptr(), population.shape[0], call.draws, self._news.address
 
-    def _look_closer(self, call: SampleCall, drawn: DrawnRows) -> None:
+    def _look_closer(self, call: SampleCall, drawn: DrawnRows | None) -> None:
         """Forget what was recorded, if a law of another name is another law."""
         law = call.law
+        listed = None if law.rows is None else law.rows.shape[1]
         known = (
             call.mean,
             call.directions,
             call.box,
             law.scale,
-            law.isotropic_each,
             law.noise,
             law.scale_rows,
-            drawn.cumulative,
-            drawn.used,
+            *((None, listed) if drawn is None else (drawn.cumulative, drawn.used)),
         )
         if any(map(operator.is_not, known, self._known)):
             self._known = known
             self.launch.forget()
 
-    def _write_news(self, call: SampleCall, drawn: DrawnRows | None) -> None:
-        """Write what is new in a generation: address, sigma, and the order of the directions."""
-        news, isotropic = self._news, call.law.isotropic
-        if drawn is None:
-            news.open(_HEAD)
-            news.head(call.seed, call.generation, (call.sigma, isotropic, 0.0), 0)
-            return
-        order = drawn.order
-        end = _HEAD + order.size
-        news.open(end)
-        reals = call.sigma, isotropic, drawn.factor
-        news.head(call.seed, call.generation, reals, order.size)
-        news.whole[_HEAD:end] = order
+    def brought(self, call: SampleCall, drawn: DrawnRows | None) -> Tables:
+        """Send what is new in a generation and draw its rows, unless that was done last."""
+        law = call.law
+        same: tuple[Any, ...] = call.seed, call.generation, call.sigma, call.draws, law.isotropic
+        if drawn is not None:
+            same += drawn.factor, drawn.used, drawn.order.tobytes(), id(drawn.cumulative)
+        elif law.rows is not None and law.factors is not None:
+            same += law.rows.tobytes(), law.factors.tobytes()
+        if same == self._sent_news:
+            return self._tables(call, drawn)
+        self._write_news(call, drawn)
+        tables = self._tables(call, drawn)
+        self.launch(self._news, *tables.drawing)
+        self._sent_news = same
+        return tables
 
-    def _places(self, count: int, call: SampleCall) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the draws that are wanted, and where they go; those of whole generations kept."""
-        if call.rows is not None:
-            there = self.tensor(_places(np.asarray(call.rows), call.draws))
-            return there[0], there
-        if self._whole is None or self._whole[0] != (count, call.draws):
-            there = self.tensor(_places(np.arange(count), call.draws))
-            self._whole = (count, call.draws), there[0], there
-        return self._whole[1:]
+    def _write_news(self, call: SampleCall, drawn: DrawnRows | None) -> None:
+        """Write what is new in a generation: address, sigma, and the order of the directions.
+
+        If the rows are not drawn on the GPU, they follow instead, and then their factors.
+        """
+        news, law = self._news, call.law
+        self._sent_news = None
+        address, reals = (call.seed, call.generation), (call.sigma, law.isotropic, 0.0)
+        if drawn is not None:
+            order = drawn.order
+            end = _HEAD + order.size
+            news.open(end)
+            news.head(*address, (*reals[:2], drawn.factor), order.size)
+            news.whole[_HEAD:end] = order
+        elif law.rows is not None and law.factors is not None:
+            rows, size = law.rows.ravel(), law.rows.size
+            middle = _HEAD + size
+            news.open(middle + parts_of(size, 2))
+            news.head(*address, reals, 0)
+            np.maximum(rows, 0, out=news.whole[_HEAD:middle])
+            factors = news.whole.view(np.float32)[2 * middle : 2 * middle + size]
+            factors[:] = np.where(rows < 0, np.float32(0), law.factors.ravel())
+        else:
+            news.open(_HEAD)
+            news.head(*address, reals, 0)
+
+    def _places(self, count: int, call: SampleCall) -> torch.Tensor:
+        """Return the draws that are wanted, and where they go; the same are asked for again."""
+        rows = np.arange(count) if call.rows is None else np.asarray(call.rows)
+        key = call.draws, rows.tobytes()
+        if key not in self._known_places:
+            if len(self._known_places) >= _PLACES:
+                self._known_places.clear()
+                self.launch.forget()  # what was recorded may hold them
+            self._known_places[key] = self.tensor(_places(rows, call.draws))
+        return self._known_places[key]
 
     def _drawing(self, drawn: DrawnRows, draws: int, numbers: torch.Tensor) -> Launch:
         """Return what draws the rows of each draw and their factors, its first two tensors."""
@@ -248,7 +283,6 @@ def kinds_of(law: StepLaw, used: int, unboxed: bool, box: Box | None) -> dict[st
         "USED": used if used <= _UNROLLED else -1,
         "EACH": law.isotropic_each is not None,
         "BOX": 0 if unboxed or box is None else int(box.code),
-        "BLOCKS": BLOCKS,
     }
 
 

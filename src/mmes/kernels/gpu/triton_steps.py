@@ -7,7 +7,7 @@
 import triton
 import triton.language as tl
 
-from mmes.kernels.gpu.triton_code import HEAD, boxed, four, moved, places_of, step_of
+from mmes.kernels.gpu.triton_code import HEAD, counters, four, moved, places_of, step_of
 from mmes.kernels.gpu.triton_random import real
 
 _FIRST, _SECOND = tl.constexpr(3), tl.constexpr(4)
@@ -64,8 +64,8 @@ def _to_bfloat16(x):
 @triton.jit
 def _written(mean, path, numbers, m, step, at, inside, ARCHIVED: tl.constexpr):
     """Write mean, path and the row of the archive at these coordinates."""
-    decay, gain = real(numbers, _FIRST), real(numbers, _SECOND)
-    former = tl.load(path + at, mask=inside).to(tl.float64)
+    decay, gain = real(numbers, _FIRST).to(m.dtype), real(numbers, _SECOND).to(m.dtype)
+    former = tl.load(path + at, mask=inside).to(m.dtype)
     path_now = tl.fma(gain, step, former * decay)
     tl.store(path + at, path_now, mask=inside)
     tl.store(mean + at, m + step, mask=inside)
@@ -93,30 +93,32 @@ def recombine(
     RANKED: tl.constexpr,
     TOGETHER: tl.constexpr,
     SIZE: tl.constexpr,
+    WIDE: tl.constexpr,
 ):
     """Move mean and path to the weighted parents, which follow in `numbers`: rows, then weights.
 
     So many parents are read together: one at a time would wait for each. The row of the archive is
     named by its address: another one each time, while all else stays where it is. ARCHIVED is its
-    number of bytes per entry, 0 where there is none.
+    number of bytes per entry, 0 where there is none. WIDE is that of `sample`.
 
     RANKED: the parents are given by their ranks, and `best` and `order` are those of `rank`. If
     the best is not a number, nothing moves.
     """
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
-    centre = tl.load(mean + at, mask=inside).to(tl.float64)
-    step = tl.full([SIZE], 0.0, tl.float64)
+    KIND: tl.constexpr = tl.float64 if WIDE else tl.float32
+    centre = tl.load(mean + at, mask=inside).to(KIND)
+    step = tl.full([SIZE], 0.0, KIND)
     for first in range(0, count, TOGETHER):
         for k in tl.static_range(TOGETHER):
             # Beyond the last parent, the last one with weight 0.
             place = numbers + _HEAD + tl.minimum(first + k, count - 1)
             weight = tl.load(place + count).to(tl.float64, bitcast=True)
-            weight = tl.where(first + k < count, weight, 0.0)
+            weight = tl.where(first + k < count, weight, 0.0).to(KIND)
             parent = tl.load(place)
             if RANKED:
                 parent = tl.load(order + parent)
-            x = tl.load(population + parent * n + at, mask=inside).to(tl.float64)
+            x = tl.load(population + parent * n + at, mask=inside).to(KIND)
             step = tl.fma(weight, x - centre, step)
     if RANKED:
         # As wide as the coordinates: the interpreter has no logic of single numbers.
@@ -156,11 +158,9 @@ def _added(
     step, mean, weight, sigma, z, box, at, inside, n, BOX: tl.constexpr, SINGLE: tl.constexpr
 ):
     """Add weight times the step to a candidate, which is rounded as in a population."""
-    x = moved(mean, sigma, z)
-    if BOX != 0:
-        x = boxed(x, box, at, inside, n, BOX)
+    x = moved(mean, sigma, z, box, at, inside, n, BOX)
     if SINGLE:
-        x = x.to(tl.float32).to(tl.float64)
+        x = x.to(tl.float32).to(mean.dtype)
     return tl.fma(weight, x - mean, step)
 
 
@@ -186,6 +186,7 @@ def sample_and_recombine(
     EACH: tl.constexpr,
     BOX: tl.constexpr,
     BLOCKS: tl.constexpr,
+    WIDE: tl.constexpr,
     ARCHIVED: tl.constexpr,
     SINGLE: tl.constexpr,
 ):
@@ -197,24 +198,26 @@ def sample_and_recombine(
     """
     block = tl.program_id(0).to(tl.int64) * BLOCKS + tl.arange(0, BLOCKS)
     at0, at1, at2, at3, in0, in1, in2, in3 = places_of(block, n)
-    m0, m1, m2, m3 = four(mean, at0, at1, at2, at3, in0, in1, in2, in3, tl.float64)
+    KIND: tl.constexpr = tl.float64 if WIDE else tl.float32
+    m0, m1, m2, m3 = four(mean, at0, at1, at2, at3, in0, in1, in2, in3, KIND)
+    counter = counters(block, m0)
     d0, d1, d2, d3 = m0, m1, m2, m3  # not looked at
     if SCALED != 0:
         d0, d1, d2, d3 = four(scale, at0, at1, at2, at3, in0, in1, in2, in3, tl.float32)
-    width = real(numbers, _FIRST)
+    width = real(numbers, _FIRST).to(KIND)
     isotropic = real(numbers, _SECOND).to(tl.float32)
-    s0 = tl.full([BLOCKS], 0.0, tl.float64)
+    s0 = tl.full([BLOCKS], 0.0, KIND)
     s1, s2, s3 = s0, s0, s0
     for k in range(count):
         parent = tl.load(step_numbers + _HEAD + k)
-        weight = tl.load(step_numbers + _HEAD + count + k).to(tl.float64, bitcast=True)
+        weight = tl.load(step_numbers + _HEAD + count + k).to(tl.float64, bitcast=True).to(KIND)
         sigma = tl.where(parent < draws, width, -width)
         draw = tl.where(parent < draws, parent, parent - draws)
         if EACH:
             isotropic = tl.load(each + draw)
         z0, z1, z2, z3 = step_of(
-            numbers, block, draw, isotropic, d0, d1, d2, d3, directions, rows, factors, draw, used,
-            n, NOISE, SCALED, USED,
+            numbers, block, counter, draw, isotropic, d0, d1, d2, d3, directions, rows, factors,
+            used, n, NOISE, SCALED, USED,
         )  # fmt: skip
         s0 = _added(s0, m0, weight, sigma, z0, box, at0, in0, n, BOX, SINGLE)
         s1 = _added(s1, m1, weight, sigma, z1, box, at1, in1, n, BOX, SINGLE)

@@ -37,30 +37,14 @@ class SecondOrderModel(Protocol):
 
 @dataclass(frozen=True)
 class TrustRegionResult:
-    """The result of the trust region.
+    """The result of the trust region."""
 
-    Attributes
-    ----------
-    x : ndarray
-        The last point; no point seen is better.
-    fun : float
-        Its value.
-    gradient_norm : float
-        Norm of its Riemannian gradient.
-    nit : int
-        Outer iterations done.
-    nfev : int
-        Function values computed.
-    converged : bool
-        Whether the gradient norm reached the tolerance.
-    """
-
-    x: Array
-    fun: float
-    gradient_norm: float
-    nit: int
-    nfev: int
-    converged: bool
+    x: Array  # The last point; no point seen is better.
+    fun: float  # Its value.
+    gradient_norm: float  # Norm of its Riemannian gradient.
+    nit: int  # Outer iterations done.
+    nfev: int  # Function values computed.
+    converged: bool  # Whether the gradient norm reached the tolerance.
 
 
 def trust_region(

@@ -57,29 +57,15 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Competition:
-    """What is run.
+    """What is run."""
 
-    Attributes
-    ----------
-    suite : str
-        One of `SUITES`.
-    strategies : tuple of Strategy
-        The strategies to compare.
-    functions : tuple of str
-        Functions of the suite, such as ``"f1"``.
-    seeds : tuple of int
-        One run of every strategy on every function each.
-    budget : int
-        Evaluations of a run.
-    checkpoints : tuple of int
-        Evaluations at which the best value is recorded; the budget is always one of them.
-    """
-
-    suite: str
-    strategies: tuple[Strategy, ...]
-    functions: tuple[str, ...] = ()
+    suite: str  # One of `SUITES`.
+    strategies: tuple[Strategy, ...]  # The strategies to compare.
+    functions: tuple[str, ...] = ()  # Functions of the suite, such as ``"f1"``.
+    # One run of every strategy on every function each.
     seeds: tuple[int, ...] = tuple(range(1, 26))
-    budget: int = CHECKPOINTS[-1]
+    budget: int = CHECKPOINTS[-1]  # Evaluations of a run.
+    # Evaluations at which the best value is recorded; the budget is always one of them.
     checkpoints: tuple[int, ...] = CHECKPOINTS
 
     def __post_init__(self) -> None:

@@ -119,39 +119,23 @@ class Objective(_Labelled):
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: everything that affects its result, and its labels.
-
-    Attributes
-    ----------
-    strategy, objective : Strategy, Objective
-        The strategy and the problem.
-    dimension, seed, max_evaluations : int
-        Number of variables, seed of start point and strategy, budget.
-    target : float or None
-        Value at which the run has succeeded and stops.
-    start : tuple of float or None
-        The start point is uniform in this interval to the n; None stands for the problem's box.
-    sigma0 : float or None
-        Initial step size; None stands for 0.3 of the width of the box.
-    bounds : str
-        ``"none"``, or how candidates are kept in the box: a choice of the strategies' option
-        ``bounds_handling``.
-    record_at : tuple of int
-        Evaluations at which the best value is recorded exactly; no part of the key.
-    stored_key : str
-        The key a finished run was stored under, where its function may be out of reach by now.
-    """
+    """One run: everything that affects its result, and its labels."""
 
     strategy: Strategy
     objective: Objective
     dimension: int
-    seed: int
+    seed: int  # Of the start point and the strategy.
     max_evaluations: int
-    target: float | None = 1e-8
+    target: float | None = 1e-8  # Value at which the run has succeeded and stops.
+    # The start point is uniform in this interval to the n; None stands for the problem's box.
     start: tuple[float, float] | None = (-5.0, 5.0)
-    sigma0: float | None = 3.0
+    sigma0: float | None = 3.0  # Initial step size; None stands for 0.3 of the width of the box.
+    # ``"none"``, or how candidates are kept in the box: a choice of the strategies' option
+    # ``bounds_handling``.
     bounds: str = "none"
+    # Evaluations at which the best value is recorded exactly; no part of the key.
     record_at: tuple[int, ...] = field(default=(), compare=False)
+    # The key a finished run was stored under, where its function may be out of reach by now.
     stored_key: str = field(default="", compare=False)
 
     @cached_property

@@ -36,27 +36,13 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Report:
-    """How a session of runs went.
+    """How a session of runs went."""
 
-    Attributes
-    ----------
-    finished : int
-        Runs carried out now.
-    skipped : int
-        Runs that were stored before.
-    failed : dict
-        Message of every failed run, by the run's key.
-    postponed : int
-        Runs not begun because the time was up.
-    seconds : float
-        Wall time of the session.
-    """
-
-    finished: int
-    skipped: int
-    failed: dict[str, str]
-    postponed: int
-    seconds: float
+    finished: int  # Runs carried out now.
+    skipped: int  # Runs that were stored before.
+    failed: dict[str, str]  # Message of every failed run, by the run's key.
+    postponed: int  # Runs not begun because the time was up.
+    seconds: float  # Wall time of the session.
 
 
 def _leave_with_parent() -> None:

@@ -98,11 +98,19 @@ class Observers:
     ----------
     callback : callable, list or tuple of callables, or None
         What `mmes.minimize` was given.
+    progress : bool
+        Whether to show the progress on the screen, too.
     """
 
-    def __init__(self, callback: Any):
+    def __init__(self, callback: Any, progress: Any = False):
+        if not isinstance(progress, bool):
+            raise TypeError(f"progress must be True or False, not {progress!r}")
         several = isinstance(callback, list | tuple)
         self._all = tuple(callback) if several else () if callback is None else (callback,)
+        if progress:
+            from mmes.run.observing.progress_line import Display
+
+            self._all = (*self._all, Display())
         for one in self._all:
             if not callable(one):
                 raise TypeError(

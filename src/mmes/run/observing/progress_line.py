@@ -98,17 +98,6 @@ class Display:
         print(line, file=sys.stderr, flush=True)
 
 
-def watchers(callback: Any, progress: Any) -> Any:
-    """Return the callbacks, with a display among them if `progress` is True."""
-    if not isinstance(progress, bool):
-        raise TypeError(f"progress must be True or False, not {progress!r}")
-    if not progress:
-        return callback
-    if callback is None:
-        return Display()
-    return [*(callback if isinstance(callback, list | tuple) else [callback]), Display()]
-
-
 def duration(seconds: float) -> str:
     """Return a time in readable form: 0.4 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
     if not math.isfinite(seconds):

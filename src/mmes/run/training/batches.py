@@ -54,16 +54,14 @@ class Batches:
         """The generation whose batch was taken last; -1 before the first."""
 
     @classmethod
-    def checked(cls, given: Any, objective: Any, workers: Any) -> Batches | None:
-        """Return the batches of a run; None if there are none.
+    def checked(cls, given: Any, objective: Any, workers: Any) -> Batches:
+        """Return the batches of a run.
 
         Raises
         ------
         TypeError, ValueError
             If they are not batches, or cannot be used with these workers.
         """
-        if given is None:
-            return None
         usable = callable(given) or (
             isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
         )
@@ -124,15 +122,6 @@ class Batches:
         raise ValueError(
             f"batches ended after {self._read} and cannot be read again: use an iterable that "
             "can, such as a list or a DataLoader, or a function of the generation's number"
-        )
-
-
-def check_target(target: float | None, batches: Batches | None, validation: Any) -> None:
-    """Refuse a target without validation, because values of single batches cannot show it."""
-    if target is not None and batches is not None and validation is None:
-        raise ValueError(
-            f"target={target:g} needs validation= where batches= is given: a value of one batch "
-            "does not tell whether it is reached"
         )
 
 

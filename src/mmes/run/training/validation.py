@@ -52,18 +52,14 @@ class Validation:
         self.count = self.generation = self.since = 0
 
     @classmethod
-    def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation | None:
-        """Return the validation of a run; None if there is none.
+    def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation:
+        """Return the validation of a run.
 
         Raises
         ------
         TypeError, ValueError
             If it is not callable, or cannot be combined with other arguments.
         """
-        if fun is None:
-            if limits["patience"] is not None:
-                raise ValueError("patience needs validation=, the loss that it checks")
-            return None
         if constraints is not None:
             raise ValueError("constraints cannot be combined with validation")
         return cls(fun, limits["validation_every"], limits["patience"])

@@ -22,6 +22,12 @@ from mmes.base.options import Option
 from mmes.strategies.mmes import forces
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
+from mmes.strategies.parts.population import value_or
+
+# At a kink, the rate of the scales grows by this factor with every doubling of the population, up
+# to the second. Not with every larger population: on rotated Discus, n = 150, four times the
+# population would need 1.7 times the evaluations.
+_FASTER, _FASTEST = 2**1.5, 0.1
 
 
 def default_c_a(n: int, m: int) -> float:
@@ -114,3 +120,14 @@ class AdaptiveMMES(MMES):
     search_type = AdaptiveSearch
     on_manifolds = False
     watches_collapse = True
+
+    def _at_kink(self, doublings: int) -> dict[str, Any]:
+        """Let the scales learn faster.
+
+        Variables that have reached their kink hide the progress of the others from the ranking,
+        until their steps are much shorter. A larger population can tell the scales apart sooner.
+        """
+        if self.options["scaling"] != "adaptive":
+            return {}
+        c_d = value_or(self.options["c_d"], default_c_d(self._n))
+        return {"c_d": min(c_d * _FASTER**doublings, max(c_d, _FASTEST))}

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.kernels import Handle, NoiseWithin, ReducingKernel
+from mmes.kernels import Handle, NoiseWithin, PathCall, ReducingKernel, ScaleCall
 from mmes.spaces.boxes import Box
 from mmes.strategies.mmes import mirroring
 from mmes.strategies.mmes.parameters import Parameters
@@ -76,39 +76,62 @@ class NoisePath:
         self.walls = box if box is not None and box.onto_walls else None
 
     def follow(
+        self,
+        ranking: NDArray[np.int64],
+        state: State,
+        generation: int,
+        lesson: ScaleCall | None,
+    ) -> None:
+        """Move the path by a generation without walls; `lesson` is learnt from the same noise."""
+        p = self._p
+        by_draw = self._by_draw(candidate_weights(p, state, ranking), state)
+        square = math.fsum(by_draw * by_draw)
+        if square > 0.0:
+            decay, gain = self._rates(square)
+            call = PathCall(state.noise_path, by_draw, decay, gain, p.noise, self._seed, generation)
+            self._kernel.follow_noise(call, lesson)
+        elif lesson is not None:  # all that is drawn cancels out
+            self._kernel.adapt_scale(lesson)
+
+    def follow_within(
         self, population: Handle, ranking: NDArray[np.int64], state: State, generation: int
     ) -> None:
-        """Move the path by a generation; with walls, before the mean has moved."""
-        p = self._p
+        """Move the path by a generation within walls, before the mean has moved."""
+        p, walls = self._p, self.walls
+        assert walls is not None
         weights = candidate_weights(p, state, ranking)
-        drawn = mirroring.draws(p, state)
+        by_draw = self._by_draw(weights, state)
+        size = state.sigma * math.sqrt(1.0 - p.gamma)
+        step, share = self._kernel.noise_within(
+            NoiseWithin(
+                population,
+                weights,
+                by_draw.size,
+                state.mean,
+                state.scale,
+                size,
+                walls,
+                p.noise,
+                self._seed,
+                generation,
+            )
+        )
+        square = math.fsum(by_draw * by_draw) * share
+        if square > 0.0:  # else no draw left a wall
+            self._kernel.blend(state.noise_path, *self._rates(square), step)
+
+    def _by_draw(self, weights: NDArray[np.float64], state: State) -> NDArray[np.float64]:
+        """Return the weight of each draw, that of its mirror image taken off."""
+        drawn = mirroring.draws(self._p, state)
         by_draw = weights[:drawn].copy()
         by_draw[: weights.size - drawn] -= weights[drawn:]
-        square = math.fsum(by_draw * by_draw)
-        if self.walls is None:
-            step = self._kernel.noise_sum(by_draw, p.n, p.noise, self._seed, generation)
-        else:
-            size = state.sigma * math.sqrt(1.0 - p.gamma)
-            step, share = self._kernel.noise_within(
-                NoiseWithin(
-                    population,
-                    weights,
-                    drawn,
-                    state.mean,
-                    state.scale,
-                    size,
-                    self.walls,
-                    p.noise,
-                    self._seed,
-                    generation,
-                )
-            )
-            square *= share
-        if square == 0.0:  # all that is drawn cancels out, or no draw left a wall
-            return
+        return by_draw
+
+    def _rates(self, square: float) -> tuple[float, float]:
+        """Return decay and gain of the path for weights whose squares have this sum."""
         # p <- (1 - c) p + sqrt(c (2 - c)) u / |w|, u = sum_k w_k z_0k.
-        c = rate(p)
-        self._kernel.blend(state.noise_path, 1 - c, math.sqrt(c * (2 - c) / square), step)
+        c = rate(self._p)
+        return 1 - c, math.sqrt(c * (2 - c) / square)
 
     def excess(self, state: State) -> float:
         """Return |p| / chi_n - 1."""

@@ -95,9 +95,9 @@ class Generation:
         # Sort, so that f(x_{1:lambda}) <= .. <= f(x_{lambda:lambda}).
         best = values[ranking[: p.mu]]
 
-        # Beyond the paper: the path of the isotropic parts, as seen from the old mean.
-        if self._noise_path is not None:
-            self._noise_path.follow(population, ranking, state, generation)
+        # Beyond the paper: the path of the isotropic parts; within walls as seen from the old mean.
+        if self._noise_path is not None and self.needs_all:
+            self._noise_path.follow_within(population, ranking, state, generation)
 
         # Archive, mean and path, unless they have moved ahead of the values.
         former = kernel.copy(state.mean) if p.two_probes else None
@@ -120,11 +120,17 @@ class Generation:
             kernel.blend(state.path, 0.0, 0.0, state.path)
 
         # Beyond the paper: learn the scale of each variable from the isotropic part of the steps.
+        lesson = None
         if p.c_d is not None:
             by_draw = mirroring.scale_weights(p, ranking, mirroring.draws(p, state))
-            kernel.adapt_scale(
-                ScaleCall(state.scale, by_draw, p.c_d / 2, p.noise, self._seed, generation)
-            )
+            lesson = ScaleCall(state.scale, by_draw, p.c_d / 2, p.noise, self._seed, generation)
+        if self._noise_path is not None and not self.needs_all:
+            self._noise_path.follow(ranking, state, generation, lesson)
+        elif lesson is not None:
+            kernel.adapt_scale(lesson)
+
+        # Beyond the paper: what the pairs say about the share of independent draws.
+        mirroring.observe(p, state, ranking)
 
         # Without a value of the start point, the first generation has nothing to be compared with.
         # With probes generations are not compared at all.
@@ -144,9 +150,6 @@ class Generation:
             )
             state.sigma = bounded_sigma(state.sigma * growth)
         state.previous = best
-
-        # Beyond the paper: what the pairs say about the share of independent draws.
-        mirroring.observe(p, state, ranking)
 
     @property
     def needs_all(self) -> bool:

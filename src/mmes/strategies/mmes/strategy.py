@@ -21,8 +21,8 @@ from mmes.strategies.parts.record import Arrays, Recorded
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 
-# Mean, path, best point, start point and one in passing, all float64.
-_VECTORS = 5
+# Mean, path, start point; and the best point, and one in passing.
+_VECTORS, _POINTS = 3, 2
 # With fewer directions than this MMES is hardly itself; better to say that memory does not suffice.
 _SMALLEST_ARCHIVE = 10
 
@@ -70,7 +70,12 @@ class MMESSearch(Recorded[State]):
 
     @classmethod
     def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+        cls,
+        n: int,
+        options: dict[str, Any],
+        available: int,
+        entry_bytes: int = 8,
+        vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`: the archive gives way, down to ten directions."""
         candidates = options["population_size"] or default_population_size(n)
@@ -78,13 +83,13 @@ class MMESSearch(Recorded[State]):
         # Without a population: a few rows, and one for the best of them.
         rows = candidates if few in (None, "all") or few >= candidates else few + 1
         population = entry_bytes * n * rows
-        vectors = 8 * n * _VECTORS
+        vectors = n * (vector_bytes * _VECTORS + entry_bytes * _POINTS)
         learnt = options["scaling"] == "adaptive", options.get("step_size") in ("auto", "forces")
         # The scale and its change; the path of the isotropic parts and its step.
-        vectors += 8 * n * 2 * sum(learnt)
+        vectors += vector_bytes * n * 2 * sum(learnt)
         if options.get("step_size") == "probes":
             # The shift and the mean before it; both probes, and one of them in passing.
-            vectors += 8 * n * 3 + entry_bytes * n * 2
+            vectors += vector_bytes * n * 3 + entry_bytes * n * 2
         if any(learnt):  # the noise that they are learnt from
             vectors += min(4 * n * candidates, KEPT_NOISE_BYTES)
         wanted = options["archive_size"] or default_archive_size(n)

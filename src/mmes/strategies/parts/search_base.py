@@ -67,23 +67,33 @@ class SearchBase(Recorded[S]):
 
     @classmethod
     def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+        cls,
+        n: int,
+        options: dict[str, Any],
+        available: int,
+        entry_bytes: int = 8,
+        vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
         """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         doubles, singles = cls.vectors(n, options)
         # Every search has the best point, the start point and the mean besides.
-        needed = n * (entry_bytes * candidates + 8 * (doubles + 3) + 4 * singles)
+        needed = n * (entry_bytes * candidates + vector_bytes * (doubles + 3) + 4 * singles)
         if needed > available:
             raise MemoryError(
                 f"{cls.label or cls.__name__} needs {in_words(needed)} for n = {n}: a population "
-                f"of {candidates}, {doubles} more vectors in double and {singles} in single "
-                f"precision; but {in_words(available)} are usable"
+                f"of {candidates}, {doubles} more vectors of {vector_bytes} bytes per entry and "
+                f"{singles} of 4; but {in_words(available)} are usable"
             )
         return options, needed
 
     def start(self, value: float) -> None:
-        """Take in f(start point), where `needs_start_value` says so."""
+        """Take f(start point) for the values of the generation before the first.
+
+        Only where `needs_start_value` is true; F_(k) = f(m_0) for all k then.
+        """
+        state: Any = self.state
+        state.step.start(value, self.population_size)
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of the steps of a generation."""

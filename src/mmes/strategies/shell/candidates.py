@@ -65,7 +65,8 @@ class Candidates:
         if self.mapping is not None:
             self.evaluated = kernel.population(rows, self._n)
             kernel.confine(self.evaluated, points, self.mapping)
-        self._first, self._writes = first, kernel.writes(self.evaluated)
+        if kernel.device is not None:
+            self._first, self._writes = first, kernel.writes(self.evaluated)
 
     def renew_if_written(self, search: Search, generation: int) -> None:
         """Generate the candidates again if an objective has modified them, with a warning."""
@@ -114,5 +115,6 @@ def as_candidate(kernel: Kernel, point: Handle, n: int, box: Box | None) -> Hand
     kernel.assign(kernel.row(rows, 0), point)
     if box is not None:
         kernel.confine(rows, rows, box)
-    # A copy: memory of populations is used again, and may be longer than what was asked for.
-    return kernel.copy(kernel.row(rows, 0))
+    point = kernel.row(rows, 0)
+    # On the host, memory of populations is used again, and may be longer than what was asked for.
+    return kernel.copy(point) if kernel.device is None else point

@@ -15,6 +15,11 @@ fall by ten that takes long says nothing, and where it is as fast as on the sphe
 The answer is a larger population, as it is to noise. A search of fewer than 6 sqrt(n) candidates
 gets so many as soon as values fall as at a kink. One that has them grows if sigma also fell faster
 than an evolution strategy can converge.
+
+Values that fall in proportion to sigma do not tell an optimum from a crease along which the search
+is stuck: there too they approach a limit. So a search that has seen a kink is believed to have
+converged only after a second look: sigma goes back to what it was before the kink, and the values
+must end where they ended before.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +36,8 @@ from numpy.typing import NDArray
 # A note is taken when sigma has fallen by this factor; two of them are a decade.
 _FALL = math.sqrt(10)
 _DECADE = 2
+# Notes that are kept: two decades, and one more.
+_KEPT = 2 * _DECADE + 2
 # At and above this r tells nothing.
 _FOUND_ITS_WAY = 1.2
 # Generations of a fall by ten, in units of n damping / lambda: the fastest convergence there is,
@@ -38,12 +46,20 @@ _TOO_FAST = 8.0
 # Where a fall took no longer than the first, a mean of r above the second is a kink, unless one of
 # the two is below half of that.
 _KINKED = ((20.0, 0.03), (150.0, 0.07))
+# Where the first of two notes has an r above this, values had ceased to fall as the square of sigma
+# before it, as on a rugged objective: sigma then goes back by half a decade more.
+_EARLIER = 0.25
 # A kink needs so many times sqrt(n) candidates.
 _NEEDED = 6.0
 # Differences of so many units of the last place are rounding.
 _ULPS = 64
 # Medians that are averaged at most.
 _LONGEST = 1000
+# Values end where they ended before if they differ by at most so many times the differences between
+# the last generations, or by the second as a share of what they fell since the kink was seen.
+_SAME, _NOTHING = 100.0, 1e-10
+# Looks at the end, at most: values that end elsewhere each time do not converge.
+_LOOKS = 3
 
 
 class Note(NamedTuple):
@@ -67,10 +83,15 @@ class Collapse:
 
     def __init__(self, n: int, sigma: float):
         self._n, self._reference = n, sigma
-        self._notes: deque[Note] = deque(maxlen=2 * _DECADE + 1)
+        self._notes: deque[Note] = deque(maxlen=_KEPT)
         self._medians = array("d")
         self._ratio = 0.0  # r of the last note; 0 where it told nothing
         self._kinked = self._too_fast = False
+        self._fell_from = sigma  # before what the last note says
+        # Before the first kink that was seen: sigma (0: none was seen) and the value.
+        self._before = (0.0, 0.0)
+        self._looks = 0
+        self._claim = (0.0, 0.0)  # at the last look: where values ended, and what is the same
 
     def observe(
         self, generation: int, sigma: float, median: float, size: int, damping: float
@@ -83,9 +104,7 @@ class Collapse:
         if len(self._medians) > 2 * window:
             del self._medians[:-window]
         if sigma * _FALL <= self._reference:
-            recent = self._medians[-window:]
-            value = math.fsum(one / len(recent) for one in recent)  # the sum may be too large
-            self._notes.append(Note(generation, sigma, value))
+            self._notes.append(Note(generation, sigma, _mean(self._medians[-window:])))
             self._reference = sigma
             self._judge(self._n * damping / size)
 
@@ -93,7 +112,7 @@ class Collapse:
         notes = self._notes
         if len(notes) < 2 * _DECADE + 1:
             return
-        first, second, last = notes[0], notes[_DECADE], notes[-1]
+        first, second, last = notes[-1 - 2 * _DECADE], notes[-1 - _DECADE], notes[-1]
         before, now = first.value - second.value, second.value - last.value
         rounding = _ULPS * math.ulp(abs(first.value))
         told = min(before, now) > rounding and now < _FOUND_ITS_WAY * before
@@ -102,36 +121,62 @@ class Collapse:
         mean = min(mean, 2 * previous, 2 * self._ratio)
         self._kinked = any(taken <= long * pace and mean > large for long, large in _KINKED)
         self._too_fast = taken < _TOO_FAST * pace
+        fell_from = notes[0] if previous > _EARLIER else first
+        self._fell_from = fell_from.sigma
+        if self._kinked and not self._before[0]:
+            self._before = fell_from.sigma, fell_from.value
 
     @property
     def collapsed(self) -> bool:
         """Whether values fell as at a kink, and sigma faster than a search can converge."""
         return self._kinked and self._too_fast
 
+    @property
+    def doubted(self) -> bool:
+        """Whether a kink was seen, and no second look has confirmed where the values end."""
+        if not self._before[0] or not self._medians:
+            return False
+        value, same = self._claim
+        return not (self._looks and abs(value - _mean(self._medians)) <= same)
+
+    def look_again(self) -> float | None:
+        """Take note of where the values end; return sigma for another look, None for no more."""
+        if not self.doubted or self._looks == _LOOKS:
+            return None
+        sigma, start = self._before
+        value = _mean(self._medians)
+        differences = max(max(self._medians) - min(self._medians), math.ulp(abs(value)))
+        self._claim = value, max(_SAME * differences, _NOTHING * abs(start - value))
+        self._looks += 1
+        return sigma
+
     def answer(self, size: int) -> tuple[int, float] | None:
         """Return how often the population should be doubled now, and sigma then; None: it need not.
 
-        Sigma goes back to where it was two decades ago, before the fall.
+        Sigma goes back to where it was before the fall, two decades ago or a little more.
         """
         doublings = math.ceil(math.log2(_NEEDED * math.sqrt(self._n) / size) - 0.02)
         if self._kinked and doublings > 0:
-            return doublings, self._notes[0].sigma
-        return (1, self._notes[0].sigma) if self.collapsed and doublings <= 0 else None
+            return doublings, self._fell_from
+        return (1, self._fell_from) if self.collapsed and doublings <= 0 else None
 
     def anew(self, sigma: float) -> Collapse:
         """Return one that begins with this sigma, and the last note for what was there before."""
         fresh = Collapse(self._n, sigma)
+        fresh._before, fresh._looks = self._before, self._looks
+        fresh._claim = self._claim
         if self._notes:
             fresh._notes.append(self._notes[-1]._replace(sigma=sigma))
         return fresh
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state."""
-        verdict = [self._reference, self._ratio, float(self._kinked), float(self._too_fast)]
+        verdict = [self._reference, self._ratio, self._kinked, self._too_fast, self._fell_from]
         return {
             "collapse_notes": np.array(self._notes, dtype=np.float64).reshape(-1, 3),
             "collapse_medians": np.array(self._medians, dtype=np.float64),
-            "collapse_verdict": np.array(verdict),
+            "collapse_verdict": np.array(verdict, dtype=np.float64),
+            "collapse_looks": np.array([*self._before, self._looks, *self._claim]),
         }
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -145,5 +190,16 @@ class Collapse:
             raise ValueError("the mutation strengths before a collapse must be > 0")
         self._notes.extend(Note(int(g), float(s), float(v)) for g, s, v in arrays["collapse_notes"])
         self._medians = array("d", map(float, arrays["collapse_medians"]))
-        self._reference, self._ratio, kinked, too_fast = map(float, arrays["collapse_verdict"])
+        self._reference, self._ratio, kinked, too_fast, *fell = map(float, verdict)
+        self._fell_from = fell[0] if fell else self._notes[0].sigma if self._notes else 1.0
         self._kinked, self._too_fast = bool(kinked), bool(too_fast)
+        if "collapse_looks" in arrays:  # older states have none
+            sigma, value, looks, *claim = map(float, arrays["collapse_looks"])
+            if not (sigma >= 0 and 0 <= looks <= _LOOKS and np.isfinite([value, *claim]).all()):
+                raise ValueError("what was seen at a kink must be finite")
+            self._before, self._looks = (sigma, value), int(looks)
+            self._claim = claim[0], claim[1]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(one / len(values) for one in values)  # the sum may be too large

@@ -109,7 +109,9 @@ class Lifecycle(Optimizer):
         self.options, self.kernel = begun.options, kernel
         self.seed, self.sigma0 = begun.setup.seed, space.sigma0
         self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self.box, self._setup = begun.box, begun.setup
+        self._setup = begun.setup
+        self._candidates = Candidates(kernel, self._n, None)
+        self._confine_to(begun.box)
         self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
         self._hold(self.search_type(begun.setup, begun.plan.options))
@@ -120,7 +122,7 @@ class Lifecycle(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        watched = self.watches_collapse and not (self.probes or isinstance(self.box, Rounded))
+        watched = self.watches_collapse and not self.probes and self._rounded is None
         self._rules = StopRules(
             self.options,
             self.sigma0,
@@ -128,9 +130,13 @@ class Lifecycle(Optimizer):
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
-            rounded=self.box if isinstance(self.box, Rounded) else None,
+            rounded=self._rounded,
         )
-        self._candidates = Candidates(kernel, self._n, mapping_of(self.box))
+
+    def _confine_to(self, box: Box | None) -> None:
+        """Take a box; to ask in each generation whether it has integers would take time."""
+        self.box, self._candidates.mapping = box, mapping_of(box)
+        self._rounded = box if isinstance(box, Rounded) else None
 
     def _hold(self, search: Search) -> None:
         """Take a search, and see what it offers besides: to ask in each generation takes 20 us."""
@@ -178,13 +184,13 @@ class Lifecycle(Optimizer):
             or self.search.needs_population
             or self.manifold is not None
             or (box is not None and box.code is BoxCode.OWN)
-            or isinstance(self.box, Rounded)
+            or self._rounded is not None
         )
 
     @property
     def rows_at_once(self) -> int:
         """See `Optimizer.rows_at_once`; fewer than `rows` where there is no population."""
-        few = None if isinstance(self.box, Rounded) else self._rows_at_once
+        few = None if self._rounded is not None else self._rows_at_once
         return self.rows if few is None else min(few, self.rows)
 
     @property
@@ -213,7 +219,7 @@ class Lifecycle(Optimizer):
 
     # Growth
 
-    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
+    def grow(self, sigma: float | None = None, doublings: int = 1, kinked: bool = False) -> None:
         """Double population size and damping, and go on from where the search stands.
 
         That is the remedy against noise and against a collapse of the steps: mean, path,
@@ -226,6 +232,9 @@ class Lifecycle(Optimizer):
             The mutation strength to go on with; by default it stays.
         doublings : int
             How often they are doubled.
+        kinked : bool
+            Whether values fall as at a kink. A strategy that learns the scales of the variables
+            may then learn them faster: those that have reached their kink need shorter steps.
 
         Raises
         ------
@@ -237,9 +246,16 @@ class Lifecycle(Optimizer):
         with self._access:
             if self._asked:
                 raise TellError("a generation was asked and not told yet: tell it, or skip it")
-            self._go_on_with(grown_options(self.options, self.population_size, doublings))
+            options = grown_options(self.options, self.population_size, doublings)
+            if kinked:
+                options |= self._at_kink(doublings)
+            self._go_on_with(options)
             self._doublings += doublings
         self.resume_at(self.sigma if sigma is None else sigma)
+
+    def _at_kink(self, doublings: int) -> dict[str, Any]:
+        """Return the options that change, besides lambda and damping, where values show a kink."""
+        return {}
 
     def _go_on_with(self, options: dict[str, Any]) -> None:
         """Go on with other options, in a search that takes over what this one has learnt."""
@@ -297,6 +313,14 @@ class Lifecycle(Optimizer):
         collapse = self._rules.collapse
         return None if collapse is None else collapse.answer(self.population_size)
 
+    def look_again(self) -> bool:
+        """See `Optimizer.look_again`."""
+        collapse = self._rules.collapse
+        sigma = None if collapse is None else collapse.look_again()
+        if sigma is not None:
+            self.resume_at(sigma)
+        return sigma is not None
+
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that lie outside by their rounding alone."""
         if self.box is None:
@@ -337,8 +361,7 @@ class Lifecycle(Optimizer):
     def _restore(self, state: dict[str, Any]) -> None:
         arrays = state["arrays"]
         if self.box is not None:
-            self.box = type(self.box).from_arrays(arrays)
-            self._candidates.mapping = mapping_of(self.box)
+            self._confine_to(type(self.box).from_arrays(arrays))
         inner = {name[7:]: array for name, array in arrays.items() if name.startswith("search/")}
         told = any(a.size for name, a in inner.items() if name.endswith("previous"))
         if told and self.search.needs_start_value:

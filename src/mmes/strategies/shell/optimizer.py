@@ -239,7 +239,15 @@ class Optimizer(ABC):
         """
         return None
 
-    def grow(self, sigma: float | None = None, doublings: int = 1) -> None:
+    def look_again(self) -> bool:
+        """Go back to longer steps if it is in doubt whether the search has converged.
+
+        Return whether it did: the search should go on then. Strategies that do not check this
+        return False.
+        """
+        return False
+
+    def grow(self, sigma: float | None = None, doublings: int = 1, kinked: bool = False) -> None:
         """Double the population in place, if `grows` is true.
 
         Raises

@@ -97,11 +97,16 @@ class Search(Protocol):
 
     @classmethod
     def planned(
-        cls, n: int, options: dict[str, Any], available: int, entry_bytes: int = 8
+        cls,
+        n: int,
+        options: dict[str, Any],
+        available: int,
+        entry_bytes: int = 8,
+        vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
         """Return the options, reduced to what fits into `available` bytes, and the bytes needed.
 
-        An entry of a candidate takes `entry_bytes`.
+        An entry of a candidate takes `entry_bytes`, one of a mean, path or scale `vector_bytes`.
 
         Raises
         ------

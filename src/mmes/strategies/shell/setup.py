@@ -44,24 +44,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class StrategySetup:
-    """The arguments of an optimizer.
+    """The arguments of an optimizer."""
 
-    Attributes
-    ----------
-    options : dict
-        All options, including defaults, reduced to the available memory.
-    setup : Setup
-        The start of the algorithm.
-    box : Box or None
-        The bounds, including a box that the search does not see.
-    plan : Plan
-        The options of the algorithm, and the memory of the search.
-    """
-
-    options: dict[str, Any]
-    setup: Setup
-    box: Box | None
-    plan: Plan
+    options: dict[str, Any]  # All options, including defaults, reduced to the available memory.
+    setup: Setup  # The start of the algorithm.
+    box: Box | None  # The bounds, including a box that the search does not see.
+    plan: Plan  # The options of the algorithm, and the memory of the search.
 
     @classmethod
     def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
@@ -160,8 +148,10 @@ def planned_search(
         made = "all" if kept else rows
         asked = own | {name: made for name in own if name == "rows_at_once"}
         # Searches that know the host alone need not say how large an entry is.
-        entry = () if kernel.entry_bytes == 8 else (kernel.entry_bytes,)
-        planned, needed = search_type.planned(n, asked, usable - taken, *entry)
+        sizes = kernel.entry_bytes, kernel.vector_bytes
+        planned, needed = search_type.planned(
+            n, asked, usable - taken, *(() if sizes == (8, 8) else sizes)
+        )
         # What was asked for is kept: on another machine something else may fit.
         own_again = {name: given for name in own if name == "rows_at_once"}
         return Plan(planned | own_again, needed + taken, few)

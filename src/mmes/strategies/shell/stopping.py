@@ -71,6 +71,7 @@ class StopRules:
         self._highest_sigma = min(options["sigma_max"] or math.inf, LARGEST_SIGMA)
         self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
+        self.nothing_below = _NEAR_RESOLUTION * sigma0
         self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
         self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
         self._window, self._short_steps = window, 0
@@ -133,7 +134,7 @@ class StopRules:
         if still is not None and still.flat:
             yield StopReason.FLAT
         if still is not None and still.converged:
-            lost = self._on_plateau(still, sigma, widest)
+            lost = self._doubted or self._on_plateau(still, sigma, widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
         # N.B. not sigma alone: it may drift up while the scales of the variables shrink as much.
         step = sigma * search.spread() if look else math.nan
@@ -141,8 +142,8 @@ class StopRules:
             if self._short_steps >= self._window:
                 yield self._trusted(StopReason.CONVERGED_X)
         elif step < self._smallest_step * self._first_spread:
-            collapsed = self.collapse is not None and self.collapse.collapsed
-            yield StopReason.STAGNATED if collapsed else self._trusted(StopReason.CONVERGED_X)
+            lost = self._doubted
+            yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_X)
         if not sigma > self._lowest_sigma:
             yield StopReason.SIGMA_TOO_SMALL
         ran_away = look and not kernel.largest(search.mean) <= self._farthest
@@ -153,13 +154,13 @@ class StopRules:
             yield StopReason.STAGNATED
 
     def least_sigma(self, search: Search, kernel: Kernel, generation: int) -> float:
-        """Return the mutation strength below which steps say nothing; 0 where it is not near.
+        """Return the mutation strength below which steps say nothing; 0 if nobody looked.
 
-        Without a stop rule sigma may fall for ever. The differences of means are then their
-        rounding, and that divided by sigma is what paths and directions are made of: numbers that
-        overflow in the end.
+        It is asked where sigma is at most `nothing_below`. Without a stop rule sigma may fall for
+        ever. The differences of means are then their rounding, and that divided by sigma is what
+        paths and directions are made of: numbers that overflow in the end.
         """
-        if generation % _EVERY or search.sigma > _NEAR_RESOLUTION * self._sigma0:
+        if generation % _EVERY:
             return 0.0
         return _RESOLUTION * kernel.largest(search.mean) / search.spread()
 
@@ -182,6 +183,11 @@ class StopRules:
         if self._integers:
             return self.may_be_plateau(sigma)
         return still.on_steps or sigma > _NEAR_WIDEST * widest
+
+    @property
+    def _doubted(self) -> bool:
+        """Whether steps may have become short at a kink rather than at an optimum."""
+        return self.collapse is not None and (self.collapse.collapsed or self.collapse.doubted)
 
     def _trusted(self, reason: StopReason) -> StopReason:
         """Return a reason that means success, or stagnation where too many candidates failed.

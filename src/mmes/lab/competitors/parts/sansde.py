@@ -84,21 +84,11 @@ def scale_factors(draws: Draws, normal: NDArray[np.bool_], step: int) -> Vector:
 
 
 class Part(NamedTuple):
-    """A sub-population.
+    """A sub-population."""
 
-    Attributes
-    ----------
-    group : ndarray of int
-        The variables searched.
-    points : ndarray, shape (NP, size of the group)
-        The members.
-    values : ndarray, optional
-        Their values in the context, where they are known already.
-    """
-
-    group: Indices
-    points: Vector
-    values: Vector | None = None
+    group: Indices  # The variables searched.
+    points: Vector  # The members, shape (NP, size of the group).
+    values: Vector | None = None  # Their values in the context, where they are known already.
 
 
 def sansde(

@@ -20,57 +20,33 @@ TARGETS = 10.0 ** np.linspace(2.0, -8.0, 51)
 
 @dataclass(frozen=True)
 class Series:
-    """One curve.
+    """One curve."""
 
-    Attributes
-    ----------
-    name : str
-        Its entry in the legend; curves of one name share a colour.
-    x, y : ndarray
-        The points.
-    low, high : ndarray or None
-        A band around it, usually quartiles.
-    kind : str
-        ``"line"``, ``"steps"`` or ``"points"``.
-    dashed : bool
-        For published values and fits.
-    """
-
-    name: str
+    name: str  # Its entry in the legend; curves of one name share a colour.
+    # x, y: the points.
     x: Floats
     y: Floats
+    # low, high: a band around it, usually quartiles.
     low: Floats | None = None
     high: Floats | None = None
-    kind: str = "line"
-    dashed: bool = False
+    kind: str = "line"  # ``"line"``, ``"steps"`` or ``"points"``.
+    dashed: bool = False  # For published values and fits.
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: axes and curves.
+    """A picture: axes and curves."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its files.
-    title, x_label, y_label : str
-        What it shows.
-    series : tuple of Series
-        The curves.
-    x_log, y_log : bool
-        Logarithmic axes.
-    note : str
-        A sentence to print under it.
-    """
-
-    name: str
+    name: str  # Name of its files.
+    # title, x_label, y_label: what it shows.
     title: str
     x_label: str
     y_label: str
-    series: tuple[Series, ...]
+    series: tuple[Series, ...]  # The curves.
+    # x_log, y_log: logarithmic axes.
     x_log: bool = False
     y_log: bool = False
-    note: str = field(default="")
+    note: str = field(default="")  # A sentence to print under it.
 
 
 def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -20,11 +21,8 @@ from mmes.lab.experiments.analysis.tables import (
     Heading,
     Line,
     Table,
-    best_value,
     compare,
-    cost,
     shades,
-    violation,
 )
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult
@@ -46,10 +44,10 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         Label of the strategy that the others are tested against.
     """
     targeted = any(run.target is not None for run in runs)
-    by_value = Comparison(tuple(runs), outcomes, best_value, chosen)
+    by_value = Comparison(tuple(runs), outcomes, attrgetter("best"), chosen)
     tables: list[Table] = []
     if targeted:
-        by_cost = Comparison(tuple(runs), outcomes, cost, chosen)
+        by_cost = Comparison(tuple(runs), outcomes, attrgetter("cost"), chosen)
         tables += [
             compare(
                 by_cost,
@@ -73,7 +71,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
     if any(outcome.violation is not None for outcome in outcomes.values()):
         tables.append(
             compare(
-                Comparison(tuple(runs), outcomes, violation, chosen),
+                Comparison(tuple(runs), outcomes, _violation, chosen),
                 Heading(
                     "violations",
                     "Violations",
@@ -83,6 +81,10 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
             )
         )
     return Findings(tuple(tables), tuple(_charts(by_value, targeted)))
+
+
+def _violation(outcome: TrialResult) -> float:
+    return outcome.violation or 0.0  # without constraints there is none
 
 
 def _expected(data: Comparison) -> Table:

@@ -160,18 +160,10 @@ def mark(chosen: ArrayLike, rival: ArrayLike, level: float = 0.05) -> Mark:
 
 @dataclass(frozen=True)
 class RankTable:
-    """Friedman's ranks of k strategies on N problems.
+    """Friedman's ranks of k strategies on N problems."""
 
-    Attributes
-    ----------
-    strategies : tuple of str
-        Names of the columns.
-    ranks : ndarray of shape (N, k)
-        Rank of each strategy on each problem, ties averaged.
-    """
-
-    strategies: tuple[str, ...]
-    ranks: Floats
+    strategies: tuple[str, ...]  # Names of the columns.
+    ranks: Floats  # Rank of each strategy on each problem, ties averaged, of shape (N, k).
 
     @property
     def average(self) -> dict[str, float]:

@@ -69,45 +69,29 @@ class StoreError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What one run gave.
+    """What one run gave."""
 
-    Attributes
-    ----------
-    best : float
-        Smallest value found; with constraints, of a feasible point, inf if there is none.
-    evaluations, generations, restarts : int
-        What it took.
-    reached : bool
-        Whether the target was reached.
-    status, message : str
-        Why the run ended.
-    seconds, cpu_seconds, objective_seconds : float
-        Wall time, processor time, and the part of the processor time spent in the objective.
-    started : str
-        Coordinated universal time of the start.
-    versions : dict
-        Versions of everything that had a part in it.
-    trace_evaluations, trace_best, trace_sigma : ndarray
-        The thinned convergence trace.
-    violation : float or None
-        The largest violation of a constraint at the best point; None without constraints.
-    """
-
-    best: float
+    best: float  # Smallest value found, of a feasible point; inf if there is none.
+    # evaluations, generations, restarts: what it took.
     evaluations: int
     generations: int
     restarts: int
-    reached: bool
+    reached: bool  # Whether the target was reached.
+    # status, message: why the run ended.
     status: str
     message: str
+    # seconds, cpu_seconds, objective_seconds: wall time, processor time, and the part of the
+    # processor time spent in the objective.
     seconds: float
     cpu_seconds: float
     objective_seconds: float
-    started: str
-    versions: Mapping[str, str]
+    started: str  # Coordinated universal time of the start.
+    versions: Mapping[str, str]  # Versions of everything that had a part in it.
+    # trace_evaluations, trace_best, trace_sigma: the thinned convergence trace.
     trace_evaluations: Floats
     trace_best: Floats
     trace_sigma: Floats
+    # The largest violation of a constraint at the best point; None without constraints.
     violation: float | None = None
 
     @property
