@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmes.base import memory, randomness
 from mmes.kernels.gpu.torch_boxes import DeviceBox
-from mmes.kernels.gpu.torch_random import parts
+from mmes.kernels.gpu.torch_random import NormalsAhead, parts
 from mmes.kernels.gpu.torch_sampling import Sampling
 from mmes.kernels.protocol import (
     DrawnRows,
@@ -68,6 +68,7 @@ class TorchKernel:
         self.vector_bytes = self.vector_type.itemsize
         self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
         self._box: tuple[Box, DeviceBox] | None = None
+        self._normals = NormalsAhead()
 
     @property
     def name(self) -> str:
@@ -187,7 +188,7 @@ class TorchKernel:
 
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
         """See `Kernel.normals`; made on the host, where they are wanted."""
-        return randomness.normals(count, seed, stream, generation)
+        return self._normals(count, seed, stream, generation)
 
     def drawn_rows(
         self, drawn: DrawnRows, draws: int, seed: int, generation: int
