@@ -1,4 +1,4 @@
-"""Replicas that hold the optimizer on a device: values travel, and the bits are those of one run."""
+"""Replicas that hold the optimizer on a device: values travel, the bits are those of one run."""
 
 from __future__ import annotations
 

@@ -148,8 +148,9 @@ class NativeKernel(HostVectors):
 
     def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
         """See `ReducingKernel.follow_noise`."""
-        path, weights, decay, gain, *address = call
-        self.blend(path, decay, gain, self.noise_sum(weights, path.size, *address))
+        address = call.noise, call.seed, call.generation
+        total = self.noise_sum(call.weights, call.path.size, *address)
+        self.blend(call.path, call.decay, call.gain, total)
         if lesson is not None:
             self.adapt_scale(lesson)
 
