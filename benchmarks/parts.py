@@ -27,7 +27,7 @@ from ask_tell import filled_optimizer
 
 from mmes.kernels import RecombineCall, SampleCall, StepLaw, choose_kernel
 from mmes.strategies.mmes import MMES
-from mmes.strategies.mmes.mixture import cumulative_ages
+from mmes.strategies.mmes.ages import cumulative_ages
 
 CALLS = 50
 

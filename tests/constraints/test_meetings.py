@@ -14,7 +14,7 @@ import pytest
 import mmes
 from mmes import StopReason
 from mmes.constraints import Constraints, Handling
-from mmes.errors import EvaluationError
+from mmes.errors import EvaluationError, FailedEvaluationWarning
 from mmes.testing.features import too_small
 
 OPTIONS: dict[str, Any] = {
@@ -203,3 +203,31 @@ def test_many_noisy_constraints_are_not_infeasible_by_chance() -> None:
     ]
     # Of 200 tries at a level of 2.3 %, with ten values each; far fewer than the 140 of before.
     assert np.count_nonzero(excess) < 60
+
+
+@pytest.mark.parametrize("failing", [3, 4])
+def test_calls_that_fail_before_the_constraints_are_known(failing: int) -> None:
+    """A question about noise joined a table of one column with one of three."""
+    calls = [0]
+
+    def fun(X: Any) -> Any:
+        calls[0] += 1
+        if calls[0] <= failing:
+            raise ArithmeticError("no")
+        return np.sum(X * X, axis=1) + calls[0] % 2
+
+    with pytest.warns(FailedEvaluationWarning):
+        result = mmes.minimize(
+            fun,
+            np.full(4, 3.0),
+            1.0,
+            constraints=lambda X: 1.0 - X[:, :2],
+            vectorized=True,
+            catch=(ArithmeticError,),
+            noise="yes",
+            evaluate_x0=False,
+            max_evaluations=60,
+            seed=1,
+        )
+    assert result.failed == 1 + 8 + failing - 2
+    assert result.constraint_violation is not None

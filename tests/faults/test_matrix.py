@@ -97,6 +97,7 @@ def test_row43_every_law_finds_what_is_wrong(tmp_path):
     trial = good(tmp_path, (Fails(),))
     other = np.full(4, 0.2)
     asked = replace(trial, options=trial.options | {"constraints": [lambda x: 1.0]})
+    on_batches = trial.options | {"batches": int}
     wrong = {
         "success_is_true": changed(trial, success=True, fun=5.0),
         "constraints_hold": changed(asked, constraint_violation=0.0),
@@ -105,6 +106,10 @@ def test_row43_every_law_finds_what_is_wrong(tmp_path):
         "evaluations_are_counted": changed(trial, failed=trial.result.failed - 1),
         "nothing_is_outside_the_box": changed(trial, mean=np.full(4, 2.1)),
         "a_resumed_run_is_the_run_without_a_break": changed(trial, sigma=0.123),
+        "only_noise_is_called_noise": changed(trial, noisy=True),
+        "every_generation_has_its_batch": replace(
+            trial, seen=replace(trial.seen, batches=(0, 0, 2, 1)), options=on_batches
+        ),
         "only_failures_are_warned_of": replace(trial, warned=(RuntimeWarning,)),
         "nothing_is_left_behind": replace(trial, folder=tmp_path),
     }

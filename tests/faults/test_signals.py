@@ -154,7 +154,7 @@ def test_row30_a_signal_that_the_objective_swallows_is_raised_again(tmp_path):
 
 def test_row30_a_signal_while_the_result_is_made_is_not_lost(monkeypatch):
     run = mmes.Run(hostile.sphere, *START, seed=5, max_evaluations=100)
-    made, sent = run._result, []
+    made, sent = run._ending.result, []
 
     def interrupted(*arguments):
         if not sent:
@@ -162,7 +162,7 @@ def test_row30_a_signal_while_the_result_is_made_is_not_lost(monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return made(*arguments)
 
-    monkeypatch.setattr(run, "_result", interrupted)
+    monkeypatch.setattr(run._ending, "result", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         run.run()
     assert caught.value.result.nfev == 100

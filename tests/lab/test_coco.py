@@ -87,7 +87,7 @@ def test_the_budget_is_a_multiple_of_n(tmp_path: Path, capfd: pytest.CaptureFixt
             "functions of the suite bbob must be among 1 to 24,",
         ),
         (["bbob", "--instances", "15-17"], "must be among 1 to 15, not 16, 17"),
-        (["bbob", "--strategy", "mos"], "'mos' searches a box, and the problems of the suite bbob"),
+        (["bbob", "--strategy", "mos"], "the strategy 'mos' needs bounds, but the problems of"),
         (["bbob-biobj", "--dimensions", "2"], "several objectives"),
         (["bbob", "--dimensions", "2", "--strategy", "nonsense"], "no strategy 'nonsense'"),
     ],
@@ -106,6 +106,23 @@ def test_an_experiment_refuses_what_cannot_be() -> None:
         arguments: dict[str, Any] = {"suite": "bbob"} | wrong
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Experiment(**arguments)
+
+
+def test_constrained_and_mixed_integer_problems_are_recorded(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--functions", "1,2", "--instances", "1", "--budget", "40", "--out", str(tmp_path)]
+    assert main(["coco", "bbob-constrained", "--dim", "10,40", *flags]) == 0
+    assert main(["coco", "bbob-mixint", "--dim", "20,80,160", *flags]) == 0
+    said = capfd.readouterr().err
+    for suite, dims in (("bbob-constrained", (10, 40)), ("bbob-mixint", (20, 80, 160))):
+        folder = tmp_path / "exdata" / f"mmes-default-on-{suite}"
+        assert len(list(folder.glob("*.info"))) == 2
+        for n in dims:
+            found = [file.read_text() for file in folder.rglob(f"*_f2_DIM{n}.dat")]
+            # Lines of numbers follow the header.
+            assert any(len(text.splitlines()) > 2 for text in found), (suite, n)
+            assert f"{suite}_f002_i01_d{n:02}" in said
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmes.strategies.mmes.mixture import Mixture, age_probabilities, cumulative_ages, directed_share
+from mmes.strategies.mmes.ages import age_probabilities, cumulative_ages, directed_share
+from mmes.strategies.mmes.mixture import Mixture
 
 
 def enumerate_components(mixture: Mixture):

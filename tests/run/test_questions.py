@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,50 @@ def test_row38_a_question_that_was_interrupted_is_asked_again(tmp_path, at) -> N
     assert entries["question"] == "asking"
     rest = mmes.resume(path, Told(entries["evaluations"]))
     assert (rest.nfev, rest.noisy, rest.reason) == (whole.nfev, True, whole.reason)
+    np.testing.assert_array_equal(rest.mean, whole.mean)
+
+
+def ended_at(generation, how):
+    """Return what ends a run after so many generations: by an error, a request, or a limit."""
+
+    def stop(progress):
+        if progress.generation == generation and how == "error":
+            raise ZeroDivisionError
+        return progress.generation == generation
+
+    return {"max_generations": generation} if how == "limit" else {"callback": stop}
+
+
+@pytest.mark.parametrize("how", ["error", "request", "limit"])
+def test_row38_what_ends_a_run_before_the_question_does_not_suppress_it(tmp_path, how) -> None:
+    """Failed before: a run that ended where it would have asked had converged when resumed."""
+
+    def f(points):
+        return (points**2).sum(1)
+
+    whole = mmes.minimize(f, *PLACE, **OPTIONS)
+    assert whole.success
+    path = tmp_path / "run.mmes"
+    with contextlib.suppress(ZeroDivisionError):
+        mmes.minimize(f, *PLACE, checkpoint=path, **ended_at(whole.nit, how), **OPTIONS)
+    rest = mmes.resume(path, f, max_generations=None)
+    assert (rest.nfev, rest.reason) == (whole.nfev, whole.reason)
+
+
+def test_row10_a_request_to_stop_is_not_lost_where_noise_is_answered(tmp_path) -> None:
+    """Failed before: the run went on, with a larger sigma, to the end of its budget."""
+    sigmas = []
+    given = {"max_evaluations": 3000, **OPTIONS}
+    watch = {"callback": lambda progress: sigmas.append(progress.sigma)}
+    whole = mmes.minimize(Told(), *PLACE, **watch, **given)
+    at = 1 + int(np.argmax(np.divide(sigmas[1:], sigmas[:-1]) > 3))
+    assert at > 1
+    path = tmp_path / "run.mmes"
+    stop = ended_at(at, "request")
+    ended = mmes.minimize(Told(), *PLACE, checkpoint=path, reevaluations=0, **stop, **given)
+    assert (ended.reason, ended.nit) == (mmes.StopReason.CALLBACK, at)
+    rest = mmes.resume(path, Told(ended.nfev), reevaluations=None)
+    assert rest.nfev == whole.nfev
     np.testing.assert_array_equal(rest.mean, whole.mean)
 
 

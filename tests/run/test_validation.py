@@ -141,6 +141,20 @@ def test_a_resumed_run_keeps_what_was_validated(tmp_path: Path, broken_at: int) 
         mmes.resume(path, sphere, patience=None)
 
 
+def test_row48_what_is_kept_by_its_loss_is_not_taken_for_the_best_point() -> None:
+    # The question about noise evaluates the best point again, and so did it with the mean that was
+    # validated best: its value is another one.
+    options: dict[str, Any] = {"xtol": 1e-2, "max_generations": None}
+    result = solve(lambda x: sphere(x) + 1, **options)
+    plain = mmes.minimize(sphere, np.ones(N), 0.3, seed=1, xtol=1e-2)
+    assert not result.noisy
+    assert (result.nfev, result.best_seen) == (plain.nfev, plain.best_seen)
+    # Nor is its loss a value of the objective for the next start.
+    result = solve(lambda x: sphere(x) - 1, **options, restarts=1)
+    assert result.starts == 2
+    assert 0 < result.best_seen == result.history["best"][-1]
+
+
 def test_what_cannot_be_combined_is_refused() -> None:
     with pytest.raises(TypeError, match="validation must be callable"):
         solve(3)

@@ -74,18 +74,9 @@ class Stream(IntEnum):
 
 
 def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:
-    """Return the Philox4x32-10 blocks of the counters.
+    """Return the Philox4x32-10 blocks of the counters, one of four uint32 per row.
 
-    Parameters
-    ----------
-    counter : ndarray of uint32, shape (..., 4)
-        One counter per row.
-    seed : int
-        The 64-bit key.
-
-    Returns
-    -------
-    ndarray of uint32, shape (..., 4)
+    The seed is the 64-bit key.
     """
     c0, c1, c2, c3 = (counter[..., i].astype(np.uint64) for i in range(4))
     key0, key1 = seed & 0xFFFFFFFF, seed >> 32

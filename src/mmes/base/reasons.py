@@ -17,7 +17,7 @@ class StopReason(Enum):
     """
 
     TARGET_REACHED = 0, "The target value was reached."
-    STAGNATED = 1, "The values no longer improve (stagnation)."
+    STAGNATED = 1, "The values no longer improve: allow restarts, or try another strategy."
     SIGMA_TOO_SMALL = 2, "The mutation strength sigma fell to sigma_min."
     MAX_EVALUATIONS = 3, "The maximum number of evaluations was reached."
     MAX_GENERATIONS = 4, "The maximum number of generations was reached."

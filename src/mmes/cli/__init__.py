@@ -55,17 +55,14 @@ def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
         return lambda: vars(import_module(f"mmes.cli.{module}"))[name]
 
     found = {name: entry.load for name, entry in entry_points(REGISTERED).items()}
-    modules = {"run": "run", "resume": "run", "doctor": "doctor"}
+    modules = {"run": "run", "resume": "resume", "doctor": "doctor"}
     return found | {name: own(name, module) for name, module in modules.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code. A mistake prints one line.
+    """Run the command line, by default that of the process, and return its exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
+    A mistake prints one line.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from mmes.base.options import suggestion
+from mmes.errors import CheckpointError, CheckpointExists
+
+T = TypeVar("T")
 
 OK = 0
 NOT_REACHED = 1
@@ -43,3 +47,22 @@ def say(text: str) -> None:
 def printable(text: str) -> str:
     """Return a text without terminal control characters, which a file may contain."""
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def checked(make: Callable[[], T]) -> T:
+    """Return what `make` returns; errors about the user's input become a `Mistake`."""
+    try:
+        return make()
+    except CheckpointExists as error:
+        raise Mistake(
+            f"{error.args[0].rpartition(': ')[0]}; resume it with 'mmes resume' or --resume "
+            "auto, choose another name, or delete it",
+            CHECKPOINT_UNUSABLE,
+        ) from error
+    except CheckpointError as error:
+        raise Mistake(str(error), CHECKPOINT_UNUSABLE) from error
+    except FileNotFoundError as error:
+        what = f"there is no file {error.filename}" if error.filename else str(error)
+        raise Mistake(what, USER_MISTAKE) from error
+    except (TypeError, ValueError, OSError, MemoryError, ImportError) as error:
+        raise Mistake(str(error)) from error

@@ -16,18 +16,10 @@ from mmes.problems.registry import find
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A built-in problem by name: workers are sent the name, not the data.
+    """A built-in problem by name: workers are sent the name, not the data."""
 
-    Attributes
-    ----------
-    name : str
-        The problem's name.
-    options : dict
-        Options of the registry.
-    """
-
-    name: str
-    options: dict[str, Any] = field(default_factory=dict)
+    name: str  # The problem's name.
+    options: dict[str, Any] = field(default_factory=dict)  # Options of the registry.
 
     @cached_property
     def problem(self) -> Problem:
@@ -45,12 +37,7 @@ class BuiltIn:
 def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the objective that a target names.
 
-    Parameters
-    ----------
-    target : str
-        A built-in problem, ``file.py:function`` or ``package.module:function``.
-    problem_options : dict
-        Options of a built-in problem.
+    It is a built-in problem, ``file.py:function`` or ``package.module:function``.
     """
     if is_location(target):
         try:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
+from mmes.constraints.linear import exact_point
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
@@ -21,8 +22,15 @@ Vector = NDArray[np.float64]
 _ULPS = 64
 # For this many generations, or a tenth of the number of variables.
 _WINDOW = 20
+# Values that differ by less than half of what the tolerance of a constraint is worth are equal after
+# so many windows: they may keep moving by that (the cube of Klee and Minty).
+_LONG, _HALF = 25, 0.5
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
+# A mean that violates constraints by so many tolerances at most may be moved to satisfy them.
+_NEAR = 100.0
+# By this share of f an exact point may be worse besides.
+_GRANTED = 1e-9
 # An inequality that holds holds by no more than this.
 _DEEPEST = -1e100
 # The share of normal numbers above two standard deviations.
@@ -57,6 +65,30 @@ class Measurement:
     feasible: bool
 
 
+@dataclass
+class _Standstill:
+    """Counts generations whose values are all equal to a level."""
+
+    count: int = 0
+    level: float = math.nan
+
+    def see(self, lowest: float, highest: float, same: float) -> None:
+        """Take note of a generation; values that differ by no more than `same` are equal."""
+        if abs(lowest - self.level) <= same and highest - lowest <= same:
+            self.count += 1
+        else:
+            self.count, self.level = 0, lowest
+
+    def entries(self) -> list[Any]:
+        return [self.count, None if math.isnan(self.level) else self.level]
+
+    @classmethod
+    def restored(cls, entries: list[Any]) -> _Standstill:
+        count, level = entries
+        level = math.nan if level is None else checked_scalar("level", level, 0.0)
+        return cls(checked_scalar("standstill", count, 0), level)
+
+
 class Handling:
     """Ranks candidates with the constraints, and remembers the best point.
 
@@ -78,8 +110,8 @@ class Handling:
         """Whether the search has ended at a feasible point; None where nobody has looked yet."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
-        self._standstill = 0  # generations whose values are equal up to rounding
-        self._level = math.nan  # those values
+        # Generations whose values are equal up to rounding, and up to what a tolerance is worth.
+        self._standstills = [_Standstill(), _Standstill()]
 
     # What was measured
 
@@ -134,23 +166,26 @@ class Handling:
     def _watch(self, f: Vector, g: Vector) -> None:
         """Count the generations whose values differ by no more than the rounding of f.
 
-        The strategy's rule sees only L, which may be much smaller than f.
+        The strategy's rule sees only L, which may be much smaller than f. Also count those whose
+        values differ by no more than the tolerance of a constraint is worth, by its multiplier.
         """
         values = self.values_of(f, g)
         finite = np.isfinite(values)
         if not finite.any():
             return
         lowest, highest = float(values[finite].min()), float(values[finite].max())
-        same = _ULPS * math.ulp(float(np.abs(f[finite]).max()))
-        if abs(lowest - self._level) <= same and highest - lowest <= same:
-            self._standstill += 1
-        else:
-            self._standstill, self._level = 0, lowest
+        assert self.lagrangian is not None
+        rounding = _ULPS * math.ulp(float(np.abs(f[finite]).max()))
+        worth = _HALF * float((np.abs(self.lagrangian.multipliers) * self._tolerances).max())
+        for standstill, same in zip(self._standstills, (rounding, worth), strict=True):
+            standstill.see(lowest, highest, same)
 
     @property
     def converged(self) -> bool:
-        """Whether the values were equal up to rounding for a window of generations."""
-        return self._standstill >= max(self.n // 10, _WINDOW)
+        """Whether the values were equal for a window of generations."""
+        window = max(self.n // 10, _WINDOW)
+        rounded, worthless = self._standstills
+        return rounded.count >= window or worthless.count >= _LONG * window
 
     @property
     def offset(self) -> float:
@@ -170,7 +205,8 @@ class Handling:
     def averaged(self, tables: Vector) -> tuple[float, float, float]:
         """Return the violation of the averages of a point, what of it is significant, their error.
 
-        Two standard errors are granted, besides the tolerance; more for one of many constraints.
+        Two standard errors are granted, besides the tolerance; more for one of many constraints,
+        and for few values.
         """
         _, g = self._split(tables)
         g = g[np.isfinite(g).all(axis=1)]
@@ -179,9 +215,57 @@ class Handling:
         mean = np.add.reduce(g, axis=0) / len(g)
         error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
         size = self._sizes(mean)
-        granted = NormalDist().inv_cdf(1.0 - _SURE / size.size)
+        granted = _quantile(_SURE / size.size, len(g) - 1)
         excess = size - self._tolerances - granted * error
         return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
+
+    @property
+    def has_linear(self) -> bool:
+        """Whether some of the constraints are linear, with a matrix."""
+        return any(part.matrix is not None for part in self.given.parts)
+
+    def exact(self, space: Any) -> Vector | None:
+        """Return a point near the best one that satisfies the linear constraints to rounding.
+
+        None if the best point does, is not feasible, or there is no such point; `space` is where
+        the search takes place.
+        """
+        if self.best is None or not self.best.feasible or not self.has_linear:
+            return None
+        return exact_point(to_numpy(self.best.x), self.given.parts, space.box, space.integers)
+
+    def exact_mean(self, mean: Any, space: Any) -> Vector | None:
+        """Return a point near the mean that satisfies the linear constraints to rounding.
+
+        None as in `exact`, and if the mean violates constraints by much: the search is not there.
+        """
+        if self.lagrangian is None or not self.has_linear:
+            return None
+        if (self._sizes(self.lagrangian.mean) > _NEAR * self._tolerances).any():
+            return None
+        return exact_point(
+            to_numpy(mean).reshape(-1), self.given.parts, space.box, space.integers
+        )
+
+    def take_exact(
+        self, point: Any, table: Vector, kernel: Any, target: float | None = None
+    ) -> None:
+        """Keep an exact point instead of the best one, unless it costs more than it should.
+
+        By the multipliers it costs as much as the violations of the best point have gained; twice
+        that is granted, and rounding. A target that was reached stays so.
+        """
+        f, g = self._split(table)
+        best = self.best
+        if best is None or self.lagrangian is None or np.isnan(f[0]) or np.isnan(g[0]).any():
+            return
+        gained = float(np.add.reduce(best.prices * np.maximum(self._sizes(best.constraints), 0.0)))
+        granted = 2.0 * gained + _GRANTED * max(abs(best.value), 1.0)
+        missed = target is not None and best.value <= target < f[0]
+        if self._feasible(g[0]) and f[0] <= best.value + granted and not missed:
+            violation = float(np.maximum(self._sizes(g[0]), 0.0).max())
+            x = kernel.copy(point.reshape(-1))
+            self.best = Measurement(x, float(f[0]), g[0].copy(), best.prices, violation, True)
 
     def begin_again(self) -> None:
         """Begin another start, with new multipliers."""
@@ -189,7 +273,7 @@ class Handling:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
         self.settled, self._newest = None, None
-        self._standstill, self._level = 0, math.nan
+        self._standstills = [_Standstill(), _Standstill()]
 
     # What is known at the end
 
@@ -286,8 +370,7 @@ class Handling:
         return {
             "lagrangian": None if self.lagrangian is None else self.lagrangian.entries(),
             "settled": self.settled,
-            "standstill": self._standstill,
-            "level": None if math.isnan(self._level) else self._level,
+            "standstills": [one.entries() for one in self._standstills],
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
@@ -306,9 +389,8 @@ class Handling:
         if entries["settled"] not in (None, False, True):
             raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
         self.settled = entries["settled"]
-        self._standstill = checked_scalar("standstill", entries["standstill"], 0)
-        level = entries["level"]
-        self._level = math.nan if level is None else checked_scalar("level", level, 0.0)
+        first, second = entries["standstills"]
+        self._standstills = [_Standstill.restored(first), _Standstill.restored(second)]
         if entries["lagrangian"] is None:
             return
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
@@ -332,3 +414,9 @@ class Handling:
                 raise ValueError(f"violation must not be negative, but is {violation}")
             feasible = bool(self._feasible(g))
             self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)
+
+
+def _quantile(share: float, freedom: int) -> float:
+    """Return what a share of Student's t is above, by the first terms of its expansion."""
+    z, v = NormalDist().inv_cdf(1.0 - share), max(freedom, 1)
+    return z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from mmes.evaluate.factory import Factory
 
 
-@dataclass(frozen=True)
 class WithArguments:
-    """An objective that is called with further arguments; unlike a closure it can be pickled.
+    """An objective that is called with further arguments; unlike a closure it can be pickled."""
 
-    Attributes
-    ----------
-    fun : callable
-        The objective.
-    args : tuple
-        Arguments after the point.
-    """
-
-    fun: Callable[..., Any]
-    args: tuple[Any, ...]
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]):
+        self.fun, self.args = fun, args
 
     def __call__(self, x: Any, *batch: Any) -> Any:
         """Return the value or values of the objective; a batch precedes the further arguments."""

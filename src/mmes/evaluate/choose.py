@@ -13,8 +13,7 @@ from mmes.base.cores import usable_cores
 from mmes.evaluate.adapter import EvaluatorAdapter, is_evaluator
 from mmes.evaluate.factory import made
 from mmes.evaluate.options import EVALUATION
-from mmes.evaluate.protocol import Evaluator, MakesEvaluator, Submits
-from mmes.evaluate.remote import Exceptions, Task
+from mmes.evaluate.protocol import Evaluator, Exceptions, MakesEvaluator, Submits
 from mmes.evaluate.serial import SerialEvaluator, VectorizedEvaluator
 
 _DEFAULTS = {option.name: option.default for option in EVALUATION}
@@ -29,16 +28,8 @@ def make_evaluator(
 ) -> Evaluator:
     """Return the evaluator for the arguments of `minimize`.
 
-    Parameters
-    ----------
-    fun : callable or None
-        The objective; None is allowed with a custom evaluator, which has it.
-    workers, catch
-        As in `mmes.minimize`.
-    options : mapping
-        Those of `EVALUATION`, checked.
-    rows : bool
-        Whether a point has several values, including its constraints.
+    None as objective is allowed with a custom evaluator. `options` are those of `EVALUATION`,
+    checked; `rows` says whether a point has several values, including its constraints.
     """
     catch = _checked_catch(catch)
     if is_evaluator(workers):
@@ -62,6 +53,8 @@ def make_evaluator(
             )
         kind = VectorizedEvaluator if options["vectorized"] else SerialEvaluator
         return kind(made(fun), catch)
+    from mmes.evaluate.remote import Task
+
     task = Task(fun, catch, options["vectorized"])
     number = isinstance(workers, numbers.Integral) and not isinstance(workers, bool | np.bool_)
     count = int(workers) if number else 0

@@ -12,6 +12,8 @@ from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.values import together
 
+Exceptions = tuple[type[BaseException], ...]
+
 
 class Evaluator(Protocol):
     """Turns the candidates of a generation into values.

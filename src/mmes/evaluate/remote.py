@@ -15,29 +15,19 @@ from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, in_words
 from mmes.evaluate.factory import made
-from mmes.evaluate.protocol import located, mark
+from mmes.evaluate.protocol import Exceptions, located, mark
 from mmes.evaluate.values import Measured, answer_of, as_value, as_values
-
-Exceptions = tuple[type[BaseException], ...]
 
 
 @dataclass(frozen=True)
 class Task:
-    """How to evaluate points; sent to the worker once, or with each batch.
+    """How to evaluate points; sent to the worker once, or with each batch."""
 
-    Attributes
-    ----------
-    objective : callable
-        Takes one point and returns its value; if `vectorized`, takes k points and returns k values.
-    catch : tuple of exception types
-        Exceptions after which a candidate counts as failed.
-    vectorized : bool
-        How `objective` is called.
-    """
-
+    # Takes one point and returns its value; if `vectorized`, takes k points and returns k
+    # values.
     objective: Callable[[Any], Any]
-    catch: Exceptions = ()
-    vectorized: bool = False
+    catch: Exceptions = ()  # Exceptions after which a candidate counts as failed.
+    vectorized: bool = False  # How `objective` is called.
 
     def prepared(self) -> Outcome | None:
         """Create the objective if it is a factory; return the error, or None."""
@@ -92,30 +82,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The values of a batch, or those before the point that ended it and the error.
+    """The values of a batch, or those before the point that ended it and the error."""
 
-    Attributes
-    ----------
-    values : list of float or Measured
-        Values, in the order of the points.
-    seconds : float
-        Duration of the evaluations.
-    error : tuple of (bytes or None, str, str), or None
-        The error of the objective or of its value: pickled, if possible; its type; its message.
-    refused : bool
-        Whether the error is about the returned value.
-    trace : str
-        The worker's traceback.
-    vectorized : bool
-        Whether one call should return all values.
-    """
-
-    values: list[Any]
-    seconds: float
+    values: list[Any]  # Values, in the order of the points.
+    seconds: float  # Duration of the evaluations.
+    # The error of the objective or of its value: pickled, if possible; its type; its message.
     error: tuple[bytes | None, str, str] | None = None
-    refused: bool = False
-    trace: str = ""
-    vectorized: bool = False
+    refused: bool = False  # Whether the error is about the returned value.
+    trace: str = ""  # The worker's traceback.
+    vectorized: bool = False  # Whether one call should return all values.
 
     def raise_error(
         self, points: NDArray[np.float64], candidates: Sequence[int], generation: int

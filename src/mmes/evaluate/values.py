@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -59,7 +58,6 @@ def _end_child() -> None:
     os._exit(1)
 
 
-@dataclass(frozen=True, slots=True)
 class Measured:
     """The values of one point with constraints.
 
@@ -69,7 +67,10 @@ class Measured:
         The value of the objective, then the others.
     """
 
-    row: NDArray[np.float64]
+    __slots__ = ("row",)
+
+    def __init__(self, row: NDArray[np.float64]):
+        self.row = row
 
 
 def as_value(answer: Any) -> Any:

@@ -245,20 +245,11 @@ class MMESSampler(BaseSampler):
 
 @dataclass
 class _Path:
-    """The search up to the finished trials of a study.
+    """The search up to the finished trials of a study."""
 
-    Attributes
-    ----------
-    es : Optimizer
-        The strategy at the first generation that is not finished.
-    seen : int
-        Trials processed so far.
-    open : dict of int to FrozenTrial
-        Those that are running, or belong to this generation or a later one, by number.
-    """
-
-    es: Optimizer
-    seen: int = 0
+    es: Optimizer  # The strategy at the first generation that is not finished.
+    seen: int = 0  # Trials processed so far.
+    # Those that are running, or belong to this generation or a later one, by number.
     open: dict[int, FrozenTrial] = field(default_factory=dict)
 
     def point_for(self, study: Study, trial: FrozenTrial) -> NDArray[np.float64]:

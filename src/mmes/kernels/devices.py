@@ -16,23 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a search is computed.
+    """Where a search is computed."""
 
-    Attributes
-    ----------
-    kernel : str
-        The kernel's name, or ``"auto"``.
-    threads : int or None
-        Threads of a kernel on the host; None chooses their number by the size.
-    device : str or None
-        Where the vectors are, as torch names it; None means numpy arrays.
-    population_dtype, mean_dtype, archive_dtype : str or None
-        Floating-point types on a device; None means the default.
-    """
-
-    kernel: str = "auto"
+    kernel: str = "auto"  # The kernel's name, or ``"auto"``.
+    # Threads of a kernel on the host; None chooses their number by the size.
     threads: int | None = None
-    device: str | None = None
+    device: str | None = None  # Where the vectors are, as torch names it; None means numpy arrays.
+    # population_dtype, mean_dtype, archive_dtype: floating-point types on a device; None
+    # means the default.
     population_dtype: str | None = None
     mean_dtype: str | None = None
     archive_dtype: str | None = None

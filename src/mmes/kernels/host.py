@@ -174,7 +174,7 @@ class _Block:
     def __init__(self, shape: tuple[int, int]):
         self.shape = shape
         self._array = aligned(shape, np.float64).view(_Lent)
-        self._user: weakref.ref[_Lent] | None = None
+        self._user: weakref.ref[Any] | None = None
 
     @property
     def free(self) -> bool:
@@ -183,7 +183,7 @@ class _Block:
 
     def lent(self, rows: int) -> Vector:
         """Return the memory of `rows` rows as a new array."""
-        user = self._array[:rows].view(_Lent)
+        user = self._array[:rows]
         self._user = weakref.ref(user)
         return user.view(np.ndarray)
 

@@ -148,9 +148,9 @@ class NativeKernel(HostVectors):
 
     def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
         """See `ReducingKernel.follow_noise`."""
-        address = call.noise, call.seed, call.generation
-        total = self.noise_sum(call.weights, call.path.size, *address)
-        self.blend(call.path, call.decay, call.gain, total)
+        path, weights, decay, gain, noise, seed, generation = call
+        total = self.noise_sum(weights, path.size, noise, seed, generation)
+        self.blend(path, decay, gain, total)
         if lesson is not None:
             self.adapt_scale(lesson)
 

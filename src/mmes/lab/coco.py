@@ -27,7 +27,7 @@ try:
 except ImportError as error:
     raise missing("cocoex", "coco") from error
 
-__all__ = ["Experiment", "run_experiment"]
+__all__ = ["Experiment", "arguments_for", "run_experiment"]
 
 
 @dataclass(frozen=True)
@@ -146,31 +146,45 @@ def _work(experiment: Experiment) -> str:
     for problem in _problems(suite, part, parts):
         _refuse_unsuited(problem, experiment.suite)
         problem.observe_with(observer)
-        chosen: dict[str, Any] = (
-            {} if experiment.strategy is None else {"strategy": experiment.strategy}
-        )
-        width = float((problem.upper_bounds - problem.lower_bounds).mean())
-        integers = problem.number_of_integer_variables
-        if problem.number_of_constraints:
-            chosen["constraints"] = problem.constraint
-        if integers:  # the first ones; they have a box
-            chosen["integers"] = range(integers)
+        given = arguments_for(problem, boxed)
+        if experiment.strategy is not None:
+            given["strategy"] = experiment.strategy
         result = minimize(
             problem,
-            problem.initial_solution_proposal(0),
-            None if integers else SIGMA_SHARE_OF_BOX * width,
-            bounds=(problem.lower_bounds, problem.upper_bounds) if boxed or integers else None,
             max_evaluations=max(1, int(experiment.budget * problem.dimension)),
-            # Not COCO's proposals, which come from numpy's global generator.
-            restarts="unlimited",
             callback=lambda progress, problem=problem: problem.final_target_hit,
             seed=child_seed(experiment.seed, problem.index),
-            **chosen,
+            **given,
         )
         hit = "target hit" if problem.final_target_hit else f"best {result.fun:.6g}"
         print(f"{problem.id}: {problem.evaluations:,} evaluations, {hit}", file=sys.stderr)
         problem.free()
     return observer.result_folder
+
+
+def arguments_for(problem: Any, boxed: bool = False) -> dict[str, Any]:
+    """Return the arguments of `mmes.minimize` for a problem of COCO; `boxed` says to keep its box.
+
+    Integers come first in a problem, and have a box in any case.
+    """
+    box, integers = (
+        (problem.lower_bounds, problem.upper_bounds),
+        problem.number_of_integer_variables,
+    )
+    given: dict[str, Any] = {
+        "x0": problem.initial_solution_proposal(0),
+        # Not COCO's proposals, which come from numpy's global generator.
+        "restarts": "unlimited",
+    }
+    if boxed or integers:
+        given["bounds"] = box
+    if integers:
+        given["integers"] = range(integers)
+    else:
+        given["sigma0"] = SIGMA_SHARE_OF_BOX * float((box[1] - box[0]).mean())
+    if problem.number_of_constraints:
+        given["constraints"] = problem.constraint
+    return given
 
 
 def _problems(suite: Any, part: int, parts: int) -> Iterator[Any]:

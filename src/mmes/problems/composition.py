@@ -40,30 +40,14 @@ class Transform(IntFlag):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One term: weight * base(transforms((x[index] - shift) @ matrix)).
+    """One term: weight * base(transforms((x[index] - shift) @ matrix))."""
 
-    Attributes
-    ----------
-    base : Base
-        The base function.
-    index : ndarray of int
-        Its variables, in order.
-    shift : ndarray
-        Its minimiser before rotation, one entry for each of them.
-    matrix : ndarray or None
-        The rotation, applied to row vectors from the right.
-    weight : float
-        The factor of its value.
-    transform : Transform
-        The transformations after the rotation.
-    """
-
-    base: Base
-    index: NDArray[np.int32]
-    shift: Vector
-    matrix: Vector | None = None
-    weight: float = 1.0
-    transform: Transform = Transform.NONE
+    base: Base  # The base function.
+    index: NDArray[np.int32]  # Its variables, in order.
+    shift: Vector  # Its minimiser before rotation, one entry for each of them.
+    matrix: Vector | None = None  # The rotation, applied to row vectors from the right.
+    weight: float = 1.0  # The factor of its value.
+    transform: Transform = Transform.NONE  # The transformations after the rotation.
 
     @property
     def separable(self) -> bool:
@@ -112,17 +96,10 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """A sum of parts, evaluated by the native helper or, without it, by numpy.
+    """A sum of parts, evaluated by the native helper or, without it, by numpy."""
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        The terms, added in this order.
-    inside : tuple of ndarray, optional
-        A box outside of which the value is NaN; None evaluates every point.
-    """
-
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # The terms, added in this order.
+    # A box outside of which the value is NaN; None evaluates every point.
     inside: tuple[Vector, Vector] | None = None
 
     def __call__(self, x: Vector) -> Vector:

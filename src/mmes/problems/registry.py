@@ -15,27 +15,13 @@ from mmes.problems.suite import TREATMENT
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the listing.
+    """One line of the listing."""
 
-    Attributes
-    ----------
-    name : str
-        The name for `get`.
-    description : str
-        One sentence.
-    dimension : int or None
-        The number of variables if it is fixed, None if the caller chooses it.
-    make : callable
-        Builds the problem from the name and the options.
-    treatment : str
-        As of `Problem`.
-    """
-
-    name: str
-    description: str
-    dimension: int | None
-    make: Callable[..., Problem]
-    treatment: str = "none"
+    name: str  # The name for `get`.
+    description: str  # One sentence.
+    dimension: int | None  # The number of variables if it is fixed, None if the caller chooses it.
+    make: Callable[..., Problem]  # Builds the problem from the name and the options.
+    treatment: str = "none"  # As of `Problem`.
 
     @property
     def options(self) -> tuple[str, ...]:

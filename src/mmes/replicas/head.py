@@ -21,48 +21,23 @@ _COPY_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state for a replica to copy, and the values that led to it.
+    """A state for a replica to copy, and the values that led to it."""
 
-    Attributes
-    ----------
-    run, generation : int
-        The run it belongs to, and the generation.
-    entries, arrays : dict
-        The state.
-    last : bytes
-        The values that the optimizer was told last.
-    copied : bool
-        Whether the arrays are copies, so that the run may continue.
-    """
-
+    # run, generation: the run it belongs to, and the generation.
     run: int
     generation: int
+    # entries, arrays: the state.
     entries: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = field(repr=False)
-    last: bytes
-    copied: bool
+    last: bytes  # The values that the optimizer was told last.
+    copied: bool  # Whether the arrays are copies, so that the run may continue.
 
 
 class HeadState:
-    """What replicas follow.
+    """What replicas follow: the head's optimizer, with a number `run` of its own.
 
-    Parameters
-    ----------
-    es : AskTell
-        The head's optimizer.
-    run : int
-        A unique number for each optimizer.
-
-    Attributes
-    ----------
-    es, run
-        As given.
-    probe : dict
-        What `digests.probe` needs.
-    fingerprint : dict
-        Description of the head's machine, and its digest of the probe.
-    kind : bytes
-        The strategy and the manifold, as pickled classes.
+    `probe` is what `digests.probe` needs, `fingerprint` describes the head's machine and has its
+    digest of the probe, and `kind` has the strategy and the manifold as pickled classes.
     """
 
     def __init__(self, es: AskTell, run: int):

@@ -41,43 +41,27 @@ Conversation = Generator[Message, Message, None]
 
 @dataclass(eq=False)
 class Member:
-    """A replica as the head sees it.
+    """A replica as the head sees it."""
 
-    Attributes
-    ----------
-    handle : object
-        The engine's name for it.
-    conversation : generator or None
-        What must be exchanged before it can work: yields messages, receives answers.
-    greeted : bool
-        Whether it has answered at all.
-    place, host, available : str, str, int
-        Its process, its machine, and the bytes that were free there.
-    run, generation : int
-        The run it follows, and its generation after it has read all messages.
-    pinned : bool
-        Whether it is reading the head's state, which must not change meanwhile.
-    batch, since, overdue : tuple of int or None, float, bool
-        The rows it is evaluating, since when, and whether a warning said that this takes long.
-    joined : bool
-        Whether it has ever been ready.
-    asked, asked_at : str, float
-        The last message of the conversation, and its time.
-    """
-
-    handle: Any
+    handle: Any  # The engine's name for it.
+    # What must be exchanged before it can work: yields messages, receives answers.
     conversation: Conversation | None = None
-    greeted: bool = False
+    greeted: bool = False  # Whether it has answered at all.
+    # place, host, available: its process, its machine, and the bytes that were free there.
     place: str = ""
     host: str = ""
     available: int = 0
+    # run, generation: the run it follows, and its generation after it has read all messages.
     run: int = -1
     generation: int = -1
-    pinned: bool = False
+    pinned: bool = False  # Whether it is reading the head's state, which must not change meanwhile.
+    # batch, since, overdue: the rows it is evaluating, since when, and whether a warning said
+    # that this takes long.
     batch: Batch | None = None
     since: float = math.inf
     overdue: bool = False
-    joined: bool = False
+    joined: bool = False  # Whether it has ever been ready.
+    # asked, asked_at: the last message of the conversation, and its time.
     asked: str = ""
     asked_at: float = math.inf
 
@@ -104,16 +88,8 @@ class _Asked:
 class Roster:
     """The replicas, and the conversations with them.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where they are.
-    terms : Terms
-        Their number and settings.
-    setup : tuple
-        The arguments of `Replica`.
-    retries : int
-        Minimum number of replicas in a row that may end before they were ready.
+    `setup` are the arguments of `Replica`; `retries` is the minimum number of replicas in a row
+    that may end before they were ready.
     """
 
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):

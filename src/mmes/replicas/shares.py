@@ -22,24 +22,12 @@ Batch = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Cutting:
-    """What decides how rows are cut into batches.
+    """What decides how rows are cut into batches."""
 
-    Attributes
-    ----------
-    parts : int
-        Participants.
-    vectorized : bool
-        Whether a batch is one call of the objective.
-    seconds : float
-        Time of one evaluation; infinite if it is not known.
-    chunk_size : int or None
-        Rows of a batch, if the user set it.
-    """
-
-    parts: int
-    vectorized: bool
-    seconds: float
-    chunk_size: int | None = None
+    parts: int  # Participants.
+    vectorized: bool  # Whether a batch is one call of the objective.
+    seconds: float  # Time of one evaluation; infinite if it is not known.
+    chunk_size: int | None = None  # Rows of a batch, if the user set it.
 
     def batches(self, rows: int) -> list[Batch]:
         """Return the rows in batches: equal shares, or half of them so and the rest in parts.
@@ -89,15 +77,7 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
 
 
 class Round:
-    """One generation being evaluated.
-
-    Parameters
-    ----------
-    generation : int
-        Its number, for messages.
-    rows : int
-        How many candidates there are.
-    """
+    """One generation of so many candidates being evaluated; its number is for messages."""
 
     def __init__(self, generation: int, rows: int):
         self.generation = generation

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from mmes.base.interrupts import Interrupts
 from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.rows import RowsOnDemand
+from mmes.evaluate.values import joined
 from mmes.spaces.boxes import Clip
-from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:
-    from mmes.constraints import Handling
+    from mmes.run.settings import RunSettings
+    from mmes.run.state import RunState
+    from mmes.run.training.batches import Batches
 
 Vector = NDArray[np.float64]
 
@@ -23,35 +25,35 @@ Vector = NDArray[np.float64]
 class Evaluation:
     """Evaluates generations, and single points several times.
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        What evaluates.
-    interrupts : Interrupts
-        The signals of the run.
-    vectorized : bool
-        Whether one call of the objective takes several points.
-    constraints : Handling or None
-        The constraints, if there are any; each point then has a row of values.
+    With constraints each point has a row of values. With batches the objective is given that of the
+    generation first.
     """
 
     def __init__(
         self,
         evaluator: Evaluator,
         interrupts: Interrupts,
-        vectorized: bool,
-        constraints: Handling | None = None,
+        settings: RunSettings,
+        state: RunState,
+        batches: Batches | None = None,
     ):
-        self.evaluator, self._vectorized = evaluator, vectorized
-        self._constraints = constraints
-        self._check = interrupts.check
+        self.evaluator, self.interrupts, self.batches = evaluator, interrupts, batches
+        self._vectorized, self._box = settings.evaluation["vectorized"], settings.space.box
+        self._state, self._constraints = state, state.constraints
         # An evaluator with locks or processes must be interrupted only at safe points.
         self.guard = interrupts.guarded() if evaluator.polls else interrupts.interruptible()
 
     def begin(self, generation: int, rows: int) -> None:
         """See `Evaluator.begin`."""
+        self.see_batch(generation)
         with self.guard:
             self.evaluator.begin(generation, rows)
+
+    def see_batch(self, generation: int) -> None:
+        """Give the batch of this generation to the objective, if there are batches."""
+        if self.batches is not None:
+            with self.interrupts.interruptible():  # data may be loaded, which takes time
+                self.batches.see(generation)
 
     def told(self, values: Vector) -> None:
         """See `Evaluator.told`."""
@@ -60,23 +62,29 @@ class Evaluation:
 
     def evaluate(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """See `Evaluator.evaluate`."""
+        return self._table(self._values(points, generation, keep_going))
+
+    def _values(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
+        """Return what the evaluator returns."""
 
         def going() -> bool:
-            self._check()
+            self.interrupts.check()
             return keep_going()
 
         with self.guard:
-            found = self.evaluator.evaluate(points, generation, going)
+            return self.evaluator.evaluate(points, generation, going)
+
+    def _table(self, found: Vector) -> Vector:
         return found if self._constraints is None else self._constraints.table(found)
 
-    def repeated(
-        self, es: Optimizer, box: Any, generation: int, points: list[Any], count: int
-    ) -> tuple[Any, Vector]:
+    def values_at(self, points: list[Any], count: int) -> tuple[Any, Vector]:
         """Return the points as they are evaluated, and `count` values of each, a column per point.
 
         A vectorized objective may draw its noise once per call (for example a minibatch), so it is
         called `count` times.
         """
+        es, box = self._state.es, self._box
+        generation = self._state.generations if self.batches is None else self.batches.seen
         kernel, calls = es.kernel, count if self._vectorized else 1
         total = len(points) * count // calls
 
@@ -91,6 +99,7 @@ class Evaluation:
         few = es.rows_at_once
         whole = few == es.rows
         every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
-        values = [self.evaluate(every, generation, lambda: True) for _ in range(calls)]
-        found = np.concatenate(values)
+        # Not as tables: a call that failed as a whole does not know how many constraints there are.
+        values = [self._values(every, generation, lambda: True) for _ in range(calls)]
+        found = self._table(joined(values))
         return every[: len(points)], found.reshape(count, len(points), *found.shape[1:])

@@ -23,6 +23,8 @@ from mmes.run.state import RunState
 
 # Growing is worth it where at least so many generations are left.
 _WORTH = 50
+# Ends that noise may cause; what comes from outside, as from a callback, it does not.
+_BY_NOISE = (*RESTARTABLE, StopReason.SIGMA_TOO_LARGE)
 
 
 class Growth:
@@ -77,8 +79,10 @@ class Growth:
         # Who says that it is noisy is believed, and asked once whether.
         first = asked == "yes" and not watch.noisy and watch.evaluations == 0
         if not (suspected or first):
+            if reason is None:  # at a limit, whoever goes on may see another reason
+                state.question = Verdict.CLEAR
             return reason
-        state.question = Verdict.ASKING  # for whoever goes on if that raises, or with more budget
+        # From here on for whoever goes on if this raises, or with more budget.
         if self._limits.evaluations_left() < ASKED:
             return reason
         mean, answers = self._ask()
@@ -125,7 +129,7 @@ class Growth:
         state, values = self._state, np.empty(0)
         once = state.noise.seen < 2
         while values.size < ASKED and left - values.size >= 1:
-            _, found = self._values_at([state.best_x], 1)
+            _, found = self._values_at([state.best_seen()[1]], 1)
             values = np.append(values, found)
             if once and values[0] == state.best_value:
                 break
@@ -146,7 +150,7 @@ class Growth:
         change = state.noise.shared and state.es.can_probe
         if not change and 2 * state.es.population_size > self._limits.evaluations_left() / 4:
             # It goes on as it is while it can: what would end it otherwise is the noise.
-            return None if reason is None else StopReason.NOISY
+            return StopReason.NOISY if reason in _BY_NOISE else reason
         try:
             with state.changing(MemoryError):
                 state.answer_noise()
@@ -154,7 +158,7 @@ class Growth:
         except MemoryError:
             return StopReason.NOISY
         self._follow()
-        return None
+        return None if reason in _BY_NOISE else reason
 
     def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
         """Grow where sigma collapses, as at a kink, instead of coming to an end there."""

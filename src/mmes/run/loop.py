@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -14,34 +13,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
-from mmes.errors import (
-    CheckpointError,
-    EvaluationError,
-    RestartWarning,
-    note,
-    warn_user,
-)
+from mmes.errors import EvaluationError, RestartWarning, warn_user
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.batches import with_batches
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.protocol import MakesEvaluator, location_of
+from mmes.evaluate.protocol import MakesEvaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
+from mmes.run.ending import Ending, attach, close_all
 from mmes.run.evaluation import Evaluation
 from mmes.run.growth import Growth
 from mmes.run.limits import Limits
-from mmes.run.noise import Reevaluation, Verdict
+from mmes.run.noise import Verdict
 from mmes.run.observing.progress import Observers, Progress
-from mmes.run.observing.progress_line import watchers
-from mmes.run.result import Result, result_of
+from mmes.run.result import Result
 from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes, restored_state, saved_state
 from mmes.run.settings import RunSettings
 from mmes.run.starts import RESTARTABLE
 from mmes.run.state import Code, RunState, Spent
-from mmes.run.training.batches import WHY, Batches, check_target, options_for_batches
-from mmes.run.training.validation import Validation
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer
 
@@ -87,18 +78,25 @@ class Run:
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
         where["integers"] = integers
         objective = with_batches(with_arguments(fun, args), batches)
-        self._batches = Batches.checked(batches, objective, workers)
-        if self._batches is not None:
-            elsewhere = elsewhere or WHY
+        data = None
+        # Data for training is for few runs, and its modules are imported for these.
+        if batches is not None:
+            from mmes.run.training.batches import WHY, Batches, options_for_batches
+
+            data, elsewhere = Batches.checked(batches, objective, workers), elsewhere or WHY
             code = {"manifold": manifold, "constraints": constraints}
             options = options_for_batches(strategy, code, options)
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
-        self._observers = Observers(watchers(callback, progress))
+        self._observers = Observers(callback, progress)
         able = is_evaluator(workers) or getattr(workers, "holds_devices", False)
         check_workers(workers, able, settings.options.get("device"))
         held = settings.constraints(constraints, workers)
-        judge = Validation.checked(validation, settings.limits, held)
-        check_target(settings.limits["target"], self._batches, judge)
+        judge = None
+        if validation is not None:
+            from mmes.run.training.validation import Validation
+
+            judge = Validation.checked(validation, settings.limits, held)
+        settings.check_limits(data is not None, judge is not None)
         if held is not None and callable(objective):
             objective = held.objective(objective, settings.evaluation["vectorized"])
         self._evaluator = make_evaluator(
@@ -112,7 +110,7 @@ class Run:
         if state is not None:
             settings = continued(settings, state)
         self._settings, self._options = settings, settings.limits
-        code = Code(held, self._batches is not None, judge)
+        code = Code(held, data is not None, judge)
         self._state = (
             RunState.begun(settings, code)
             if state is None
@@ -120,11 +118,13 @@ class Run:
         )
         self._limits = Limits(self._options, self._state)
         self._interrupts = Interrupts()
-        vectorized, constraints = settings.evaluation["vectorized"], self._state.constraints
-        self._evaluation = Evaluation(self._evaluator, self._interrupts, vectorized, constraints)
-        self._growth = Growth(
-            self._options, self._state, self._limits, self._values_at, self._follow
+        self._evaluation = evaluation = Evaluation(
+            self._evaluator, self._interrupts, settings, self._state, data
         )
+        self._growth = Growth(
+            self._options, self._state, self._limits, evaluation.values_at, self._follow
+        )
+        self._ending = Ending(settings, self._state, self._limits, evaluation, self._save)
         self._stop_requested = threading.Event()
         self._rows: int | None = None  # of the generation that has begun
 
@@ -182,27 +182,28 @@ class Run:
                     self._follow()
                     self._evaluate_x0()
                     reason = self._loop()
-                    self._saver.save(self.generations, self._state_to_save)
+                    self._ending.make_exact(reason)
+                    self._save()
                     self._interrupts.check()
-                    self._evaluate_again()
-                    reason = self._validate_end(reason)
-                    result = self._result(reason)
+                    self._ending.evaluate_again()
+                    reason = self._ending.validate(reason)
+                    result = self._ending.result(reason)
                     self._observe_end(result)
                     return result
                 except BaseException as error:
                     first = error
-                    self._save_and_annotate(error)
+                    self._ending.save_and_annotate(error, self._saver)
                     raise
         except (KeyboardInterrupt, SystemExit) as error:
+            if error is not first:  # a signal after all was done
+                attach(error, result)
             first = error
-            if getattr(error, "result", None) is None:  # a signal after all was done
-                _attach(error, result)
             raise
         finally:
             self._state.spent += Spent(seconds=self._limits.elapsed)
             self._limits.end()
             self._stop_requested.clear()
-            self._close(first, result)
+            close_all([self._evaluator, self._observers], first, result)
 
     def _loop(self) -> StopReason:
         # A resumed run may have been at its end, or the start point reaches the target.
@@ -229,7 +230,7 @@ class Run:
         given = self._settings.space.x0 is not None
         if wanted and given and not (state.evaluations or state.es.evaluates_start):
             try:
-                (x,), value = self._values_at([state.es.best_x], 1)
+                (x,), value = self._evaluation.values_at([state.es.best_x], 1)
             except EvaluationError as error:
                 if error.x is not None:  # the objective raised, not a worker
                     error.add_note("mmes: this was the start point x0, which is evaluated first")
@@ -248,8 +249,8 @@ class Run:
         state, es = self._state, self._state.es
         centre = None
         if self._measures_centre:
-            self._see_batch(es.generation)
-            centre = self._values_at([es.mean], 1)[1][0]
+            self._evaluation.see_batch(es.generation)
+            centre = self._evaluation.values_at([es.mean], 1)[1][0]
         rows, self._rows = self._begin(int(centre is not None)), None
         sigma, few = es.sigma, es.rows_at_once
         whole = few == es.rows
@@ -299,7 +300,7 @@ class Run:
             state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
             return
         state.spent += beside
-        state.question = Verdict.CLEAR
+        state.question = Verdict.ASKING  # until `Growth` has looked at it
         if es.grows:
             # What the multipliers do is no progress here.
             seen = values if handled is None else values + handled.offset
@@ -318,7 +319,6 @@ class Run:
         if self._rows is None:
             es = self._state.es
             self._rows = int(min(es.rows, self._limits.evaluations_left() - measured))
-            self._see_batch(es.generation)
             self._evaluation.begin(es.generation, self._rows)
         return self._rows
 
@@ -327,11 +327,6 @@ class Run:
         """Whether the mean is measured too: under noise the multipliers need what is true of it."""
         noisy = self._state.noise.noisy or self._options["noise"] == "yes"
         return self._state.constraints is not None and noisy and self._limits.evaluations_left() > 1
-
-    def _see_batch(self, generation: int) -> None:
-        if self._batches is not None:
-            with self._interrupts.interruptible():  # data may be loaded, which takes time
-                self._batches.see(generation)
 
     def _validate(self) -> None:
         if self._state.validation is not None:
@@ -366,13 +361,19 @@ class Run:
         return True
 
     def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
-        """With constraints, see whether a search that has converged did so at a feasible point."""
+        """With constraints, see whether a search that has converged did so at a feasible point.
+
+        That is its mean, or one next to it that satisfies linear constraints to rounding.
+        """
         state, handled = self._state, self._state.constraints
         converged = reason in RESTARTABLE or reason is StopReason.NOISY
         if handled is None or handled.settled is not None:
             return reason
         if converged and self._limits.evaluations_left() >= 1:
-            points, table = self._values_at([state.es.mean], 1)
+            es = state.es
+            exact = handled.exact_mean(es.mean, self._settings.space)
+            mean = es.mean if exact is None else es.in_shape(es.kernel.from_host(exact))
+            points, table = self._evaluation.values_at([mean], 1)
             with state.changing():
                 state.take_measured(points, table[0])
                 handled.end_at(table[0])
@@ -419,101 +420,6 @@ class Run:
             with self._interrupts.interruptible():
                 self._observers.ask_to_stop(replace(self._progress(), **end))
 
-    # The end
-
-    def _evaluate_again(self) -> None:
-        """Evaluate the best point and the mean again, where that is wanted and was not done."""
-        state, given = self._state, self._options["reevaluations"]
-        if state.again is not None and given in (None, state.again.x.size):
-            return  # a run that had ended was resumed
-        if state.ends_on_batch:
-            self._evaluate_mean()
-            return
-        state.go_on()
-        count = self._limits.evaluations_again()
-        if count:
-            _, values = self._values_at([state.best_x, state.es.mean], count)
-            state.end_with(state.averaged(values))
-            self._saver.save(self.generations, self._state_to_save)
-
-    def _evaluate_mean(self) -> None:
-        """On batches, evaluate the mean on the last one, within the budget."""
-        state, budget = self._state, self._options["max_evaluations"]
-        if self._batches is None or (budget is not None and self.evaluations >= budget):
-            return
-        if self._batches.seen < 0 and self.generations:  # a process before this one saw it
-            self._see_batch(self.generations - 1)
-        if self._batches.seen >= 0:
-            _, values = self._values_at([state.es.mean], 1)
-            state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
-            self._saver.save(self.generations, self._state_to_save)
-
-    def _validate_end(self, reason: StopReason) -> StopReason:
-        """Take the validation loss of the last mean; it may reach the target."""
-        judge = self._state.validation
-        if judge is None or judge.at_end is not None:
-            return reason
-        with self._interrupts.interruptible():
-            self._state.validate_end()
-        if judge.at_end is not None:
-            self._saver.save(self.generations, self._state_to_save)
-        return StopReason.TARGET_REACHED if self._limits.target_reached() else reason
-
-    def _values_at(self, points: list[Any], count: int) -> tuple[Any, NDArray[np.float64]]:
-        """Return the points as evaluated, and `count` values of each; see `Evaluation.repeated`."""
-        es, box = self._state.es, self._settings.space.box
-        generation = self.generations if self._batches is None else self._batches.seen
-        return self._evaluation.repeated(es, box, generation, points, count)
-
-    def _save_and_annotate(self, error: BaseException) -> None:
-        """End early: save the state, tell what was found and how to go on."""
-        saved = False
-        if self._state.settled and not isinstance(error, CheckpointError):
-            try:
-                saved = self._saver.save(self.generations, self._state_to_save)
-            except Exception as second:
-                note(error, second)
-        if saved:
-            error.add_note(
-                f"mmes: the state after generation {self.generations} is saved; resume it with "
-                f"mmes.resume({str(self._saver.path)!r}, fun)"
-            )
-        place = location_of(error)
-        if place:
-            error.add_note(f"mmes: this was {place}")
-        if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
-            _attach(error, self._result(StopReason.INTERRUPTED))
-
-    def _close(self, first: BaseException | None, result: Result | None) -> None:
-        """Give back what is held; the first error is raised, a later one is noted in it."""
-        raised = first
-        for close in (self._evaluator.close, self._observers.close):
-            try:
-                close()
-            except Exception as error:
-                if raised is None:
-                    raised = error
-                else:
-                    note(raised, error)
-        if raised is not None and raised is not first:
-            with contextlib.suppress(AttributeError):
-                raised.result = result  # type: ignore[attr-defined]
-            raise raised
-
-    def _result(self, reason: StopReason) -> Result:
-        others = []
-        if reason is not StopReason.INTERRUPTED:
-            constrained = self._state.constraints is not None
-            target = None if constrained else self.target
-            others = [*self._state.es.reasons(target), *self._limits.spent()]
-            if constrained and self._state.violates(reason):
-                others, reason = [reason, *others], StopReason.INFEASIBLE
-        reasons = tuple(dict.fromkeys((reason, *others)))
-        return result_of(self._state, self._settings, self._now(), reasons)
-
-    def _now(self) -> Spent:
-        return Spent(seconds=self._limits.elapsed, retried=self._evaluator.retried)
-
     # State and checkpoints
 
     def state(self, copy: bool = True) -> dict[str, Any]:
@@ -524,7 +430,7 @@ class Run:
         copy : bool
             Whether the arrays are copied; without, they change as the run goes on.
         """
-        return saved_state(self._state, self._settings, self._now(), copy)
+        return saved_state(self._state, self._settings, self._ending.now(), copy)
 
     @classmethod
     def from_state(
@@ -540,11 +446,8 @@ class Run:
         self._saver = Saver(path, self._options)
         self._saver.refuse_existing(over)
 
+    def _save(self) -> bool:
+        return self._saver.save(self.generations, self._state_to_save)
+
     def _state_to_save(self) -> dict[str, Any]:
         return self.state(copy=False)
-
-
-def _attach(error: BaseException, result: Result | None) -> None:
-    """Let an error have the result; a class of the user's may refuse it."""
-    with contextlib.suppress(Exception):
-        error.result = result  # type: ignore[attr-defined]

@@ -34,30 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run.
-
-    Attributes
-    ----------
-    strategy : type
-        The strategy.
-    space : Space
-        Where the search takes place.
-    options : dict
-        Options of the strategy, the seed among them.
-    limits : dict
-        Options of the run itself, those of `RUN_OPTIONS`.
-    seed_given : bool
-        Whether the seed was given, or drawn.
-    why : str
-        Why ``"auto"`` chose this strategy; empty if it was named.
-    """
+    """The settings of a run."""
 
     strategy: type[Optimizer]
-    space: Space
-    options: dict[str, Any]
-    limits: dict[str, Any]
-    seed_given: bool
-    why: str = ""
+    space: Space  # Where the search takes place.
+    options: dict[str, Any]  # Options of the strategy, the seed among them.
+    limits: dict[str, Any]  # Options of the run itself, those of `RUN_OPTIONS`.
+    seed_given: bool  # Whether the seed was given, or drawn.
+    why: str = ""  # Why ``"auto"`` chose this strategy; empty if it was named.
 
     @classmethod
     def checked(
@@ -70,17 +54,9 @@ class RunSettings:
     ) -> RunSettings:
         """Return the settings for the arguments of `minimize`.
 
-        Parameters
-        ----------
-        where : dict
-            Its arguments `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become
-            a `Space`.
-        strategy, checkpoint
-            As in `minimize`.
-        options : dict
-            Its options.
-        elsewhere : str
-            Why ``"auto"`` must choose a strategy that replicas can follow, if it must.
+        `where` are `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become a
+        `Space`; `elsewhere` says why ``"auto"`` must choose a strategy that replicas can follow, if
+        it must.
         """
         x0, options = started_from(where["x0"], options)
         bounds, manifold = where["bounds"], where["manifold"]
@@ -108,6 +84,19 @@ class RunSettings:
             raise ValueError(f"integers cannot be combined with the strategy {kind.name!r}")
         return cls(kind, space, chosen, limits, seed_given, why)
 
+    def check_limits(self, batches: bool, validation: bool) -> None:
+        """Refuse limits that only a validation loss can tell, where there is none."""
+        if validation:
+            return
+        if self.limits["patience"] is not None:
+            raise ValueError("patience needs validation=, the loss that it checks")
+        target = self.limits["target"]
+        if batches and target is not None:
+            raise ValueError(
+                f"target={target:g} needs validation= where batches= is given: a value of one "
+                "batch does not tell whether it is reached"
+            )
+
     @property
     def seed(self) -> int:
         """The seed of the run."""
@@ -124,16 +113,10 @@ class RunSettings:
         return {option.name: self.limits[option.name] for option in EVALUATION}
 
     def optimizer(self, start: int, doublings: int, population_size: int = 0) -> Optimizer:
-        """Return the optimizer of a start.
+        """Return the optimizer of a start, 0 for the first.
 
-        Parameters
-        ----------
-        start : int
-            Number of the start, 0 for the first.
-        doublings : int
-            Number of doublings of population size and damping.
-        population_size : int
-            That of the first start, if there are doublings.
+        Population size and damping are doubled so many times, from the population size of the first
+        start.
         """
         space = self.space.starting_at(start_point(self.space, self.seed, start))
         return self.strategy.within(space, self._options_of(start, doublings, population_size))
@@ -170,14 +153,7 @@ class RunSettings:
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
         """Return the first optimizer with an archive that fits on all machines, with a warning.
 
-        Parameters
-        ----------
-        es : Optimizer
-            The one that does not fit.
-        usable : int
-            The bytes it may take.
-        machine : str
-            The machine that limits it.
+        `es` does not fit into the `usable` bytes of `machine`, the one with the least memory.
 
         Raises
         ------

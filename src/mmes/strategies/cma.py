@@ -51,41 +51,24 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
-
-    ===========  ==========  ==================================================================
-    field        paper       meaning
-    ===========  ==========  ==================================================================
-    mean         m           centre of the search
-    sigma        sigma       mutation strength
-    path         p_c         evolution path
-    covariance   C           covariance matrix, as of the last factorisation
-    root         B D         A with C = A A', as of then; Cholesky factor, or B D
-    basis        B           eigenvectors; None with the Cholesky factor
-    pending                  rows w with C_now = decay C + sum w w' - sum v v': updates since then
-    removed                  rows v of the same; None unless active
-    decay                    see pending
-    updates      g           generations processed
-    factorised               the generation of the last factorisation
-    step         p_s         state of the cumulative step-size rule
-    ===========  ==========  ==================================================================
+    """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     C changes in every generation but is used only when it is factorized again; until then its
     updates are collected, and then done as one matrix product.
     """
 
-    mean: Vector
-    sigma: float
-    path: Vector
-    covariance: Vector
-    root: Vector
-    basis: Vector | None
-    pending: Vector
-    step: StepState
-    removed: Vector | None = None
-    decay: float = 1.0
-    updates: int = 0
-    factorised: int = 0
+    mean: Vector  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Vector  # p_c: evolution path
+    covariance: Vector  # C: covariance matrix, as of the last factorisation
+    root: Vector  # A with C = A A', as of then: Cholesky factor, or B D
+    basis: Vector | None  # B: eigenvectors; None with the Cholesky factor
+    pending: Vector  # rows w with C_now = decay C + sum w w' - sum v v': updates since then
+    step: StepState  # p_s: state of the cumulative step-size rule
+    removed: Vector | None = None  # rows v of the same; None unless active
+    decay: float = 1.0  # see pending
+    updates: int = 0  # g: generations processed
+    factorised: int = 0  # the generation of the last factorisation
 
 
 class CMASearch(SearchBase[State]):

@@ -51,30 +51,16 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
+    """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    ========  ============  ====================================================================
-    field     paper         meaning
-    ========  ============  ====================================================================
-    mean      m             centre of the search
-    sigma     sigma         mutation strength
-    path      p             evolution path
-    paths     P, p          (m + 1, n) float32: the stored paths, and last the current one
-    oldest                  the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
-    updates   g             generations processed
-    step      s, F          state of the rank-based success rule
-    scale                   one scale per variable; None means ones
-    ========  ============  ====================================================================
-    """
-
-    mean: Handle
-    sigma: float
-    path: Handle
-    paths: Handle
-    oldest: int = 0
-    updates: int = 0
-    step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Handle  # p: evolution path
+    paths: Handle  # P, p: (m + 1, n) float32: the stored paths, and last the current one
+    oldest: int = 0  # the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
+    updates: int = 0  # g: generations processed
+    step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class FastCMASearch(SearchBase[State]):

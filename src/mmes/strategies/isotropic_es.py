@@ -50,22 +50,12 @@ OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
+    """What the strategy carries from one generation to the next, with its symbols."""
 
-    ======  ========  ===============================================
-    field   symbol    meaning
-    ======  ========  ===============================================
-    mean    m         centre of the search
-    sigma   sigma     mutation strength
-    step    s, F      state of the step-size rule
-    scale   d         one scale per variable; None means ones
-    ======  ========  ===============================================
-    """
-
-    mean: Handle
-    sigma: float
-    step: StepState
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    step: StepState  # s, F: state of the step-size rule
+    scale: Handle | None = None  # d: one scale per variable; None means ones
 
 
 def make_rule(name: str, n: int, population: Population, damping: float) -> StepSizeRule:
@@ -104,10 +94,6 @@ class IsotropicSearch(SearchBase[State]):
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
         """See `SearchBase.vectors`."""
         return 4, 0
-
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

@@ -125,35 +125,21 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
-
-    =========  ==============  ===========================================================
-    field      paper           meaning
-    =========  ==============  ===========================================================
-    mean       m               centre of the search
-    sigma      sigma           mutation strength
-    path       p_c             evolution path
-    archive    P, t, J         stored paths, their generations, their order from the oldest
-    inverse    V               A^-1 P of each stored path, (m, n) float32, in the same rows
-    gains      b               factors of the updates of A, by row
-    updates    g               generations processed
-    step       s, F            state of the population success rule
-    scale                      one scale per variable; None means ones
-    =========  ==============  ===========================================================
+    """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Stored paths and their inverses are in the coordinates of the noise z; the scale is applied
     last: x = m + sigma scale .* y.
     """
 
-    mean: Handle
-    sigma: float
-    path: Handle
-    archive: Archive
-    inverse: Handle
-    gains: Vector
-    updates: int = 0
-    step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Handle  # p_c: evolution path
+    archive: Archive  # P, t, J: stored paths, their generations, their order from the oldest
+    inverse: Handle  # V: A^-1 P of each stored path, (m, n) float32, in the same rows
+    gains: Vector  # b: factors of the updates of A, by row
+    updates: int = 0  # g: generations processed
+    step: StepState = field(default_factory=StepState)  # s, F: state of the population success rule
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMCMASearch(SearchBase[State]):
@@ -286,14 +272,7 @@ def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
     """Return the coefficients T of V = T P, lower triangular, and the factors b of the updates.
 
     For i = 1 .. k in turn: V_i = A_{i-1}^-1 P_i, and then A_i = a A_{i-1} + b_i P_i V_i' (see the
-    module's text).
-
-    Parameters
-    ----------
-    products : ndarray, shape (k, k)
-        P_i.P_j, oldest first.
-    c_1 : float
-        Rate of the covariance; a = sqrt(1 - c_1).
+    module's text), a = sqrt(1 - c_1). `products` are P_i.P_j, shape (k, k), oldest first.
     """
     a = math.sqrt(1 - c_1)
     k = products.shape[0]

@@ -58,29 +58,18 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
-
-    ===========  ==========  ==================================================
-    field        paper       meaning
-    ===========  ==========  ==================================================
-    mean         m           centre of the search
-    sigma        sigma       mutation strength
-    directions   M_1..M_m    direction vectors, (m, n) float32
-    updates      g           generations processed
-    step         p_s         state of the cumulative step-size rule
-    scale                    one scale per variable; None means ones
-    ===========  ==========  ==================================================
+    """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions and path are in the coordinates of the noise z; the scale is applied last: x = m +
     sigma scale .* y.
     """
 
-    mean: Handle
-    sigma: float
-    directions: Handle
-    step: StepState
-    updates: int = 0
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    directions: Handle  # M_1..M_m: direction vectors, (m, n) float32
+    step: StepState  # p_s: state of the cumulative step-size rule
+    updates: int = 0  # g: generations processed
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMMASearch(SearchBase[State]):
@@ -183,14 +172,7 @@ class LMMASearch(SearchBase[State]):
 def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vector:
     """Return b, shape (draws, k): y = a_k (z + sum_i b_i M_i) for the ordered product of k factors.
 
-    Parameters
-    ----------
-    products : ndarray, shape (k, k)
-        M_i.M_j.
-    along : ndarray, shape (draws, k)
-        M_i.z of each draw.
-    rates : ndarray, shape (k,)
-        c_i, below 1.
+    `products` are M_i.M_j, shape (k, k), `along` are M_i.z of each draw, and `rates` are c_i < 1.
     """
     # ((1 - c_i) / c_i) b_i - sum_{j < i} (M_i.M_j) b_j = M_i.z.
     system = np.diag((1 - rates) / rates) - np.tril(products, -1)

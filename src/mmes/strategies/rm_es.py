@@ -55,26 +55,14 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
+    """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    =========  ==============  ==================================================
-    field      paper           meaning
-    =========  ==============  ==================================================
-    mean       m               centre of the search
-    sigma      sigma           mutation strength
-    path       p               evolution path, zero at the start
-    archive    P_i, t_i        stored paths with the generations they are of
-    step       s, F            state of the rank-based success rule
-    scale                      one scale per variable; None means ones
-    =========  ==============  ==================================================
-    """
-
-    mean: Handle
-    sigma: float
-    path: Handle
-    archive: Archive
-    step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Handle  # p: evolution path, zero at the start
+    archive: Archive  # P_i, t_i: stored paths with the generations they are of
+    step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class RmSearch(SearchBase[State]):
@@ -106,10 +94,6 @@ class RmSearch(SearchBase[State]):
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
         """See `SearchBase.vectors`."""
         return 3, options.get("archive_size", 1)
-
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = (1-c)^(m/2) z + sqrt(c) sum_i (1-c)^((m-i)/2) r_i P_i."""

@@ -44,27 +44,18 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
-
-    ===========  ==========  ==================================================
-    field        paper       meaning
-    ===========  ==========  ==================================================
-    mean         m           centre of the search
-    sigma        sigma       mutation strength
-    directions   q_1..q_m    search directions, (m, n) float32
-    step         s, F        state of the generalised one-fifth success rule
-    scale                    one scale per variable; None means ones
-    ===========  ==========  ==================================================
+    """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions are in the coordinates of the noise, so that their scalar products do not depend on
     the units of the variables; the scale is applied last: x = m + sigma scale .* y.
     """
 
-    mean: Handle
-    sigma: float
-    directions: Handle
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    directions: Handle  # q_1..q_m: search directions, (m, n) float32
+    # s, F: state of the generalised one-fifth success rule
     step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None
+    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class SDASearch(SearchBase[State]):
@@ -94,10 +85,6 @@ class SDASearch(SearchBase[State]):
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
         """See `SearchBase.vectors`."""
         return 3, 2 * options["directions"]
-
-    def start(self, value: float) -> None:
-        """F_(k) = f(m_0) for all k."""
-        self.state.step.start(value, self.population_size)
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of y = sqrt(1-c) z_0 + sqrt(c) sum_i r_i q_i."""

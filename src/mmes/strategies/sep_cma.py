@@ -30,26 +30,14 @@ _OPTIONS = (
 
 @dataclass
 class State:
-    """What the strategy carries from one generation to the next.
+    """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    ============  ==========  ============================================================
-    field         paper       meaning
-    ============  ==========  ============================================================
-    mean          m           centre of the search
-    sigma         sigma       mutation strength
-    path          p_c         evolution path
-    deviations    d           square roots of the diagonal c of the covariance
-    step          p_s         state of the cumulative step-size rule
-    updates       g           generations processed
-    ============  ==========  ============================================================
-    """
-
-    mean: Handle
-    sigma: float
-    path: Handle
-    deviations: Handle
-    step: StepState
-    updates: int = 0
+    mean: Handle  # m: centre of the search
+    sigma: float  # mutation strength
+    path: Handle  # p_c: evolution path
+    deviations: Handle  # d: square roots of the diagonal c of the covariance
+    step: StepState  # p_s: state of the cumulative step-size rule
+    updates: int = 0  # g: generations processed
 
 
 class SepCMASearch(SearchBase[State]):

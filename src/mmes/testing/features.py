@@ -39,6 +39,7 @@ from mmes.testing.watched import (
     Seen,
     Ties,
     Watched,
+    sphere,
 )
 
 BOX = (-2.0, 3.0)
@@ -136,6 +137,19 @@ def too_small(x: Any) -> float:
     return _LEAST - float(x[2])
 
 
+def numbered(generation: int) -> int:
+    """Return the batch of a generation."""
+    return generation
+
+
+_HELD_OUT = 0.05
+
+
+def held_out(x: Any) -> float:
+    """Return the validation loss of a point, whose optimum is that of the objective."""
+    return sphere(x) + _HELD_OUT
+
+
 FEATURES: dict[str, Feature] = {
     feature.name: feature
     for feature in (
@@ -180,6 +194,18 @@ FEATURES: dict[str, Feature] = {
             kinds=("auto large", "mmes"),
         ),
         Feature("probes", options=lambda k, r: {"step_size": "probes"}, kinds=("auto large",)),
+        Feature(
+            "batches",
+            options=lambda k, r: {"batches": numbered, "stagnation_window": "off"},
+            without=("target", "restarts", "grow", "constraints"),
+            kinds=("auto small", "auto large"),
+        ),
+        Feature(
+            "validation",
+            options=lambda k, r: {"validation": held_out, "validation_every": r.randint(1, 7)},
+            without=("grow", "constraints"),
+            excess=_HELD_OUT,
+        ),
     )
 }
 """The features of the matrix."""
@@ -289,7 +315,7 @@ def _resumed(
     path = folder / "work" / "run.mmes"
     broken = replace(objective, file=str(folder / "broken"), layers=(Breaks(at), *objective.layers))
     rest = replace(objective, file=str(folder / "rest"))
-    code = ("catch", "workers", "constraints")
+    code = ("catch", "workers", "constraints", "batches", "validation")
     free = {name: options[name] for name in code if name in options}
 
     def run() -> Any:
@@ -309,6 +335,7 @@ def _resumed(
             failed=seen.failed + before.failed,
             outside=seen.outside + broken.seen().outside,
             lowest=min(seen.lowest, before.best_seen),
+            batches=seen.batches,
         )
     twin = None if objective.noisy else whole
     kept = ("run.mmes", "run.mmes.previous")

@@ -6,6 +6,7 @@ the laws that must hold for it. `mmes.testing.features` makes trials.
 
 from __future__ import annotations
 
+import itertools
 import math
 import multiprocessing
 import os
@@ -20,7 +21,7 @@ from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.errors import FailedEvaluationWarning
 from mmes.testing.checking import require
-from mmes.testing.watched import Seen, Watched
+from mmes.testing.watched import Seen, Watched, level_of
 
 # How close to the optimum a run must be that says it converged, relative to the start value.
 _CONVERGED = 1e-2
@@ -58,12 +59,27 @@ class Trial:
     folder: Path | None = None
     kept: tuple[str, ...] = ()
 
+    @property
+    def batch(self) -> int | None:
+        """The last batch, if the value that is returned is one of a batch."""
+        if "batches" not in self.options or "validation" in self.options:
+            return None
+        return self.seen.batches[-1]
+
+    def value_of(self, x: Any) -> float:
+        """Return what the run should call the value of a point."""
+        point = np.asarray(to_numpy(x))
+        if "validation" in self.options:
+            return float(self.options["validation"](point))
+        return self.objective.quiet_value(point, self.batch)
+
 
 def success_is_true(trial: Trial) -> None:
     """Check that success means what the reason says."""
     result, target = trial.result, trial.options.get("target")
     if result.reason is StopReason.TARGET_REACHED:
-        require(target is not None and result.best_seen <= target, "no value reached the target")
+        reached = result.fun if "validation" in trial.options else result.best_seen
+        require(target is not None and reached <= target, "no value reached the target")
     if not result.success:
         return
     require(result.reason.converged, f"success, though it ended as {result.reason.name}")
@@ -71,8 +87,8 @@ def success_is_true(trial: Trial) -> None:
         require(result.fun <= target, f"success, though {result.fun} is above {target}")
         return
     if not trial.objective.noisy:
-        start = trial.objective.quiet_value(np.asarray(to_numpy(trial.options["x0"])))
-        optimum = trial.objective.optimum
+        start = trial.value_of(trial.options["x0"])
+        optimum = trial.objective.optimum + level_of(trial.batch)
         require(
             result.fun - optimum <= _CONVERGED * start,
             f"success ({result.reason.name}), though {result.fun} is far from {optimum}",
@@ -94,22 +110,26 @@ def constraints_hold(trial: Trial) -> None:
 
 
 def the_value_is_that_of_the_point(trial: Trial) -> None:
-    """Check that fun = f(x), to the bit, for a deterministic objective."""
+    """Check that fun = f(x), to the bit, for a deterministic objective.
+
+    With batches this is the value on the last batch, and with validation it is the validation loss.
+    """
     result = trial.result
-    if trial.objective.noisy or not np.isfinite(result.fun):
+    noisy = trial.objective.noisy and "validation" not in trial.options
+    if noisy or not np.isfinite(result.fun):
         return
-    value = trial.objective.quiet_value(np.asarray(to_numpy(result.x)))
+    value = trial.value_of(result.x)
     require(value == result.fun, f"fun is {result.fun}, but f(x) is {value}")
 
 
 def nothing_better_was_seen(trial: Trial) -> None:
     """Check that the best value is the lowest that the objective returned.
 
-    Points of a noisy objective that are evaluated again, to ask or to average, do not count, and
-    with constraints only feasible points do.
+    Points of a noisy objective that are evaluated again, to ask or to average, do not count, nor
+    does the mean on the last batch; and with constraints only feasible points do.
     """
     lowest, best = trial.seen.lowest, trial.result.best_seen
-    some = trial.objective.noisy or "constraints" in trial.options
+    some = trial.objective.noisy or {"constraints", "batches"} & set(trial.options)
     holds = best >= lowest if some else best == lowest
     require(holds, f"the best value is {best}, but {lowest} was returned")
 
@@ -149,8 +169,26 @@ def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
         here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
         require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
     for name, column in getattr(one, "history", {}).items():
-        same = np.array_equal(column, other.history[name])
+        same = np.array_equal(column, other.history[name], equal_nan=True)
         require(same, f"the history's {name} differs from the run without a break")
+
+
+def only_noise_is_called_noise(trial: Trial) -> None:
+    """Check that a deterministic objective is not called noisy."""
+    said = getattr(trial.result, "noisy", False)
+    require(trial.objective.noisy or not said, "a deterministic objective is called noisy")
+
+
+def every_generation_has_its_batch(trial: Trial) -> None:
+    """Check that all calls of a generation see the same batch, and the next one the next."""
+    if "batches" not in trial.options:
+        return
+    seen = trial.seen.batches
+    steps = {after - before for before, after in itertools.pairwise(seen)}
+    require(steps <= {0, 1}, f"batches were not seen in order: {seen}")
+    require(bool(seen), "no batch was seen")
+    # A last generation that is not complete has its batch too.
+    require(seen[-1] - trial.result.nit in (-1, 0), f"the last batch is {seen[-1]}")
 
 
 def only_failures_are_warned_of(trial: Trial) -> None:
@@ -178,6 +216,8 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
     evaluations_are_counted,
     nothing_is_outside_the_box,
     a_resumed_run_is_the_run_without_a_break,
+    only_noise_is_called_noise,
+    every_generation_has_its_batch,
     only_failures_are_warned_of,
     nothing_is_left_behind,
 )

@@ -22,7 +22,8 @@ Vector = NDArray[np.float64]
 
 CENTRE = 0.25
 """Each variable at the optimum."""
-_RECORD = struct.Struct("<d??6x")
+_RECORD = struct.Struct("<d??2xi")
+_NO_BATCH = -1
 
 
 class Layer:
@@ -118,6 +119,12 @@ class Breaks(Layer):
         return value
 
 
+def sphere(x: Any) -> float:
+    """Return the squared distance of a point from the optimum."""
+    apart = np.asarray(to_numpy(x), dtype=np.float64).reshape(-1) - CENTRE
+    return float(np.add.reduce(apart * apart))
+
+
 @dataclass(frozen=True)
 class Seen:
     """The calls of an objective.
@@ -129,12 +136,20 @@ class Seen:
         box.
     lowest : float
         The lowest value.
+    batches : tuple of int
+        The batch of each call, where there are batches.
     """
 
     calls: int
     failed: int
     outside: int
     lowest: float
+    batches: tuple[int, ...] = ()
+
+
+def level_of(batch: int | None) -> float:
+    """Return by how much the values of a batch are above those without batches."""
+    return 0.0 if batch is None else float(batch * 7 % 11)
 
 
 @dataclass(frozen=True)
@@ -163,8 +178,8 @@ class Watched:
         """Whether one point has several values."""
         return any(layer.noisy for layer in self.layers)
 
-    def __call__(self, x: Any) -> float:
-        """Return the value of a point, and record the call."""
+    def __call__(self, x: Any, batch: int | None = None) -> float:
+        """Return the value of a point, on a batch where there are any, and record the call."""
         point = np.asarray(to_numpy(x), dtype=np.float64)
         outside = self.box is not None and not (
             (point >= self.box[0]).all() and (point <= self.box[1]).all()
@@ -173,19 +188,20 @@ class Watched:
             call = file.tell() // _RECORD.size
             value, failed = math.nan, True
             try:
-                value = self._layered(point, call)
+                value = self._layered(point, call) + level_of(batch)
                 failed = math.isnan(value)
             except Broken:
                 failed = False
                 raise
             finally:
-                file.write(_RECORD.pack(value, failed, outside))
+                number = _NO_BATCH if batch is None else batch
+                file.write(_RECORD.pack(value, failed, outside, number))
         return value
 
-    def quiet_value(self, x: Vector) -> float:
+    def quiet_value(self, x: Vector, batch: int | None = None) -> float:
         """Return the value without recording the call; NaN if it fails."""
         try:
-            return self._layered(np.asarray(x, dtype=np.float64), -1)
+            return self._layered(np.asarray(x, dtype=np.float64), -1) + level_of(batch)
         except ArithmeticError:
             return math.nan
 
@@ -194,17 +210,17 @@ class Watched:
         path = Path(self.file)
         data = path.read_bytes() if path.exists() else b""
         records = list(_RECORD.iter_unpack(data))
-        values = [value for value, _, _ in records if not math.isnan(value)]
+        values = [value for value, _, _, _ in records if not math.isnan(value)]
         return Seen(
             calls=len(records),
-            failed=sum(failed for _, failed, _ in records),
-            outside=sum(outside for _, _, outside in records),
+            failed=sum(failed for _, failed, _, _ in records),
+            outside=sum(outside for _, _, outside, _ in records),
             lowest=min(values, default=math.inf),
+            batches=tuple(batch for _, _, _, batch in records if batch != _NO_BATCH),
         )
 
     def _layered(self, x: Vector, call: int) -> float:
-        apart = x.reshape(-1) - CENTRE
-        value = float(np.add.reduce(apart * apart))
+        value = sphere(x)
         for layer in self.layers:
             value = layer.value(x, value, call)
         return value

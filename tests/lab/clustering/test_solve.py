@@ -45,10 +45,10 @@ def test_medians_of_five_at_a_thousandth(name, value):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["colon", "GLIOMA", "leukemia", "ALLAML", "Prostate-GE"])
 def test_where_beta_is_large_mmes_beats_the_subgradient_method(name):
-    # Multimodal: over 50 seeds of leukemia the standard deviation of a median of 20 is 4.4 % and
-    # the overall median 2.5 % below the paper's; 15 % above it is four standard deviations off.
+    # Multimodal: over 50 seeds of leukemia the overall median is 2.5 % below the paper's, and a
+    # median of seven has a standard deviation of about 7 %. The seeds are fixed.
     (paper,) = [row for row in load("ssc")["data_sets"][name] if row["beta"] == 0.01]
-    median = np.median([search(name, 0.01, seed).value for seed in range(1, 21)])
+    median = np.median([search(name, 0.01, seed).value for seed in range(1, 8)])
     assert median < paper["GSC"]
     assert median < 1.15 * paper["MMES"]
 

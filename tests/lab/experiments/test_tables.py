@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from operator import attrgetter
 
 import pytest
 
@@ -15,9 +16,7 @@ from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
     Heading,
-    best_value,
     compare,
-    cost,
     number,
     shades,
     wins,
@@ -30,7 +29,9 @@ A, B = Strategy("mmes", "MMES"), Strategy("lm-ma", "LM-MA")
 CIGAR, DISCUS = Objective("cigar", "Cigar"), Objective("discus", "Discus")
 
 
-def comparison(cells: dict[tuple[Strategy, Objective], list[float]], measure=cost) -> Comparison:
+def comparison(
+    cells: dict[tuple[Strategy, Objective], list[float]], measure=attrgetter("cost")
+) -> Comparison:
     """Make a comparison of runs that took so many evaluations; infinity is a failure."""
     runs, outcomes = [], {}
     for (strategy, objective), values in cells.items():
@@ -120,7 +121,7 @@ def test_rows_that_were_not_run_show_the_published_number(data):
 
 def test_the_papers_own_table_comes_back_whole():
     published = paper.table("cec2010")
-    empty = Comparison((), {}, best_value)
+    empty = Comparison((), {}, attrgetter("best"))
     table = compare(
         empty,
         Heading("t", "T", "q"),

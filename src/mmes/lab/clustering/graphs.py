@@ -23,24 +23,13 @@ SYMMETRY_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Graph:
-    """A weighted undirected graph on samples, with what is known about their classes.
+    """A weighted undirected graph on samples, with what is known about their classes."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set.
-    affinity : ndarray
-        Similarity W of every pair of samples, (N_s, N_s), symmetric.
-    n_clusters : int
-        Number of classes N_c.
-    labels : ndarray
-        Class of every sample, 0 .. N_c - 1.
-    """
-
-    name: str
+    name: str  # Name of the data set.
+    # Similarity W of every pair of samples, (N_s, N_s), symmetric.
     affinity: Array = field(repr=False)
-    n_clusters: int
-    labels: NDArray[np.int64] = field(repr=False)
+    n_clusters: int  # Number of classes N_c.
+    labels: NDArray[np.int64] = field(repr=False)  # Class of every sample, 0 .. N_c - 1.
 
     @property
     def n_samples(self) -> int:

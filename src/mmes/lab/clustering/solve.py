@@ -21,29 +21,17 @@ FIRST_SIGMA = {"random": 1.0, "spectral": 0.01}
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The settings of a search. The defaults are those of the paper's experiment.
+    """The settings of a search. The defaults are those of the paper's experiment."""
 
-    Attributes
-    ----------
-    init : str
-        ``"random"`` subspace, or ``"spectral"`` for the solution with beta = 0.
-    restarts : int or str
-        Number of further searches, each with the full budget, or ``"budget"``: as many as it
-        allows.
-    max_evaluations : int
-        The budget.
-    min_sigma : float
-        Step size at which a search ends. A smaller one converges further, at up to twice the
-        evaluations.
-    mirrored : bool
-        Whether candidates come in pairs of opposite steps.
-    """
-
-    init: str = "random"
+    init: str = "random"  # ``"random"`` subspace, or ``"spectral"`` for the solution with beta = 0.
+    # Number of further searches, each with the full budget, or ``"budget"``: as many as it
+    # allows.
     restarts: int | str = 0
-    max_evaluations: int = 300_000
+    max_evaluations: int = 300_000  # The budget.
+    # Step size at which a search ends. A smaller one converges further, at up to twice the
+    # evaluations.
     min_sigma: float = 1e-6
-    mirrored: bool = True
+    mirrored: bool = True  # Whether candidates come in pairs of opposite steps.
 
     def __post_init__(self) -> None:
         if self.init not in FIRST_SIGMA:
@@ -69,24 +57,12 @@ PAPER_SETTINGS = SearchSettings()
 
 @dataclass(frozen=True)
 class Solution:
-    """The best subspace of all searches.
+    """The best subspace of all searches."""
 
-    Attributes
-    ----------
-    basis : ndarray
-        Orthonormal basis U of it, (N_s, N_c).
-    value : float
-        Its objective value.
-    evaluations : int
-        Number of evaluations over all searches.
-    searches : int
-        Number of searches.
-    """
-
-    basis: Array
-    value: float
-    evaluations: int
-    searches: int
+    basis: Array  # Orthonormal basis U of it, (N_s, N_c).
+    value: float  # Its objective value.
+    evaluations: int  # Number of evaluations over all searches.
+    searches: int  # Number of searches.
 
 
 def sparse_basis(
@@ -97,20 +73,10 @@ def sparse_basis(
     seed: int,
     settings: SearchSettings = PAPER_SETTINGS,
 ) -> Solution:
-    """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces.
+    """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces of dimension N_c.
 
-    Parameters
-    ----------
-    laplacian : array-like
-        Symmetric matrix L, (N_s, N_s).
-    n_clusters : int
-        Dimension N_c of the subspace.
-    beta : float
-        Weight of the sparsity.
-    seed : int
-        Seed of the random start and of the search; restarts use seeds derived from it.
-    settings : SearchSettings
-        How to search; by default as in the paper's experiment.
+    The Laplacian L is symmetric, (N_s, N_s). The seed is that of the random start and of the
+    search; restarts use seeds derived from it. By default the settings are those of the paper.
     """
     objective = SparseSpectralObjective(laplacian, beta)
     manifold = Grassmann(len(objective.laplacian), n_clusters)

@@ -37,30 +37,14 @@ class SecondOrderModel(Protocol):
 
 @dataclass(frozen=True)
 class TrustRegionResult:
-    """The result of the trust region.
+    """The result of the trust region."""
 
-    Attributes
-    ----------
-    x : ndarray
-        The last point; no point seen is better.
-    fun : float
-        Its value.
-    gradient_norm : float
-        Norm of its Riemannian gradient.
-    nit : int
-        Outer iterations done.
-    nfev : int
-        Function values computed.
-    converged : bool
-        Whether the gradient norm reached the tolerance.
-    """
-
-    x: Array
-    fun: float
-    gradient_norm: float
-    nit: int
-    nfev: int
-    converged: bool
+    x: Array  # The last point; no point seen is better.
+    fun: float  # Its value.
+    gradient_norm: float  # Norm of its Riemannian gradient.
+    nit: int  # Outer iterations done.
+    nfev: int  # Function values computed.
+    converged: bool  # Whether the gradient norm reached the tolerance.
 
 
 def trust_region(
@@ -73,20 +57,8 @@ def trust_region(
 ) -> TrustRegionResult:
     """Minimise from `start` until the gradient norm is at most `tolerance`.
 
-    Parameters
-    ----------
-    model : SecondOrderModel
-        What to minimise.
-    manifold : Manifold
-        Where.
-    start : ndarray
-        First point.
-    largest_radius : float
-        Cap of the radius; the first radius is an eighth of it.
-    max_iterations : int, default 300
-        Limit of outer iterations.
-    tolerance : float, default 1e-6
-        Gradient norm at which to stop.
+    The radius is at most `largest_radius`, and an eighth of it at first; `max_iterations` limits
+    the outer iterations.
     """
     point, value, evaluations = start, model.value(start), 1
     radius = largest_radius / 8.0

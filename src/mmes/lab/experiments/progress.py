@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from mmes.lab.experiments.plan import Trial
 
@@ -14,29 +14,17 @@ LINE_SECONDS = 15.0
 """Without a terminal one line is printed this often at most."""
 
 
-class TrialDisplay(Protocol):
-    """What the runner tells about its work."""
+class TrialDisplay:
+    """What the runner tells about its work; this base shows nothing."""
 
     def begun(self, run: Trial) -> None:
         """Note that a run has been handed to a worker."""
-        ...
 
     def done(self, run: Trial, failure: str | None) -> None:
         """Note that a run is over, and why it failed if it did."""
-        ...
 
 
-class Silent:
-    """Shows nothing."""
-
-    def begun(self, run: Trial) -> None:
-        """Do nothing."""
-
-    def done(self, run: Trial, failure: str | None) -> None:
-        """Do nothing."""
-
-
-class Lines:
+class Lines(TrialDisplay):
     """Prints a line now and then, and one for every failure."""
 
     def __init__(self, total: int, skipped: int) -> None:
@@ -44,9 +32,6 @@ class Lines:
         self.begin = self.last = time.monotonic()
         if skipped:
             print(f"{skipped} of {total} runs are already stored", flush=True)
-
-    def begun(self, run: Trial) -> None:
-        """Say nothing: runs are announced when they are over."""
 
     def done(self, run: Trial, failure: str | None) -> None:
         """Count the run; print at intervals and at the end."""
@@ -62,7 +47,7 @@ class Lines:
             print(f"[{self.count}/{self.total}] {run}{rest}", flush=True)
 
 
-class Bar:
+class Bar(TrialDisplay):
     """A live bar with the time left and the runs in progress."""
 
     def __init__(self, bar: Any, task: Any) -> None:
@@ -91,7 +76,7 @@ class Bar:
 def progress_display(total: int, skipped: int, show: bool = True) -> Iterator[TrialDisplay]:
     """Yield the best display this process can offer."""
     if not show:
-        yield Silent()
+        yield TrialDisplay()
         return
     try:
         from rich import progress as rich_progress

@@ -28,34 +28,18 @@ MANIFEST = "laboratory.json"
 
 @dataclass(frozen=True)
 class Effort:
-    """How to carry out runs: see `mmes.lab.experiments.runner.execute`.
+    """How to carry out runs: see `mmes.lab.experiments.runner.execute`."""
 
-    Attributes
-    ----------
-    workers : int or None
-        Processes; all cores by default.
-    time_limit : float or None
-        Seconds after which no further run is begun, for each section.
-    part : tuple of (int, int)
-        Which part of how many, to spread the work over machines.
-    strategies, problems : tuple of str
-        Labels of those to run now, or names of problems; all by default.
-    dimensions : tuple of int
-        Dimensions to run now; all by default.
-    seeds : int or None
-        How many seeds of each cell to run now.
-    show : bool
-        Whether to show progress.
-    """
-
-    workers: int | None = None
+    workers: int | None = None  # Processes; all cores by default.
+    # Seconds after which no further run is begun, for each section.
     time_limit: float | None = None
-    part: tuple[int, int] = (1, 1)
+    part: tuple[int, int] = (1, 1)  # Which part of how many, to spread the work over machines.
+    # strategies, problems: labels of those to run now, or names of problems; all by default.
     strategies: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    dimensions: tuple[int, ...] = ()
-    seeds: int | None = None
-    show: bool = True
+    dimensions: tuple[int, ...] = ()  # Dimensions to run now; all by default.
+    seeds: int | None = None  # How many seeds of each cell to run now.
+    show: bool = True  # Whether to show progress.
 
     def wants(self, run: Trial) -> bool:
         """Whether the run is among those to make now."""
@@ -70,20 +54,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """A folder of experiments: its manifest and its store.
+    """A folder of experiments: its manifest and its store."""
 
-    Attributes
-    ----------
-    folder : Path
-        Where everything is.
-    kind : str
-        ``"reproduction"`` or ``"comparison"``.
-    about : dict
-        The manifest: sections and extent, or the plan's name, settings and chosen strategy.
-    """
-
-    folder: Path
-    kind: str
+    folder: Path  # Where everything is.
+    kind: str  # ``"reproduction"`` or ``"comparison"``.
+    # The manifest: sections and extent, or the plan's name, settings and chosen strategy.
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -136,7 +111,7 @@ def material_of(
     folder: Path,
     stored: Mapping[str, TrialResult] | None = None,
 ) -> Material:
-    """Return what a section has to show by now; `stored` saves reading the store again."""
+    """Return what a section can show now; `stored` avoids reading the store again."""
     runs = section.runs(extent)
     if stored is None:
         stored = Store(folder / "runs").outcomes(runs) if runs else {}
@@ -188,7 +163,7 @@ def missing_runs(
 
 
 def chosen_sections(names: Sequence[str]) -> list[Section]:
-    """Return the sections of these names, all of them for none."""
+    """Return the sections of these names; without names all of them."""
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         raise ValueError(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")

@@ -47,58 +47,35 @@ class Group:
 
 @dataclass(frozen=True)
 class PageSection:
-    """One part of the page.
+    """One part of the page."""
 
-    Attributes
-    ----------
-    id, title, text : str
-        Anchor, heading, and what it is about.
-    tables, charts, groups : tuple
-        What it shows; a group is the runs behind one number.
-    notes, missing : tuple of str
-        Sentences; what this version could not run.
-    facts : tuple of (str, str)
-        Names and values.
-    links : dict
-        Anchor of the group of runs, by the keys of those runs.
-    """
-
+    # id, title, text: anchor, heading, and what it is about.
     id: str
     title: str
     text: str = ""
+    # tables, charts, groups: what it shows; a group is the runs behind one number.
     tables: tuple[Table, ...] = ()
     charts: tuple[Chart, ...] = ()
     groups: tuple[Group, ...] = ()
+    # notes, missing: sentences; what this version could not run.
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()  # Names and values.
+    # Anchor of the group of runs, by the keys of those runs.
     links: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report.
+    """A whole report."""
 
-    Attributes
-    ----------
-    title, lead : str
-        Heading, and one sentence under it.
-    cards : tuple of (str, str)
-        The summary: a name and a number each.
-    sections : tuple of PageSection
-        The parts.
-    settings : tuple of (str, str)
-        Settings and versions.
-    failures : tuple of str
-        Runs that failed, and why.
-    """
-
+    # title, lead: heading, and one sentence under it.
     title: str
     lead: str
-    cards: tuple[tuple[str, str], ...]
-    sections: tuple[PageSection, ...]
-    settings: tuple[tuple[str, str], ...]
-    failures: tuple[str, ...] = ()
+    cards: tuple[tuple[str, str], ...]  # The summary: a name and a number each.
+    sections: tuple[PageSection, ...]  # The parts.
+    settings: tuple[tuple[str, str], ...]  # Settings and versions.
+    failures: tuple[str, ...] = ()  # Runs that failed, and why.
 
 
 def _numbers(values: np.ndarray[Any, Any] | None) -> list[float | None] | None:
@@ -113,26 +90,10 @@ def chart_data(chart: Chart) -> dict[str, Any]:
     palette = colours(chart)
 
     def curve(series: Series) -> dict[str, Any]:
-        return {
-            "name": series.name,
-            "x": _numbers(series.x),
-            "y": _numbers(series.y),
-            "low": _numbers(series.low),
-            "high": _numbers(series.high),
-            "kind": series.kind,
-            "dashed": series.dashed,
-            "colour": palette[series.name],
-        }
+        numbers = {name: _numbers(vars(series)[name]) for name in ("x", "y", "low", "high")}
+        return vars(series) | numbers | {"colour": palette[series.name]}
 
-    return {
-        "title": chart.title,
-        "x_label": chart.x_label,
-        "y_label": chart.y_label,
-        "x_log": chart.x_log,
-        "y_log": chart.y_log,
-        "note": chart.note,
-        "series": [curve(series) for series in chart.series],
-    }
+    return vars(chart) | {"series": [curve(series) for series in chart.series]}
 
 
 def _cell(cell: Cell, section: PageSection) -> dict[str, str]:
@@ -170,14 +131,10 @@ def _table(table: Table, section: PageSection) -> dict[str, Any]:
         for line in table.lines
     ]
     cells = [cell for line in table.lines for cell in line.cells.values()]
-    return {
-        "title": table.title,
-        "quantity": table.quantity,
-        "columns": table.columns,
+    return vars(table) | {
         "has_paper": table.has_paper,
         "lines": lines,
         "footers": [(n, [texts.get(c, "") for c in table.columns]) for n, texts in table.footers],
-        "notes": table.notes,
         "legend": legend(table, "Stronger shading", "weaker", of_paper=True),
         "linked": any(section.links.get(cell.keys) for cell in cells),
     }
@@ -194,37 +151,16 @@ def render(page: Page) -> str:
         return names
 
     sections = [
-        {
-            "id": section.id,
-            "title": section.title,
-            "text": section.text,
-            "notes": section.notes,
-            "missing": section.missing,
-            "facts": section.facts,
+        vars(section)
+        | {
             "tables": [_table(table, section) for table in section.tables],
             "charts": register(section.charts),
             "run_count": sum(len(group.rows) for group in section.groups),
-            "groups": [
-                {
-                    "id": group.id,
-                    "title": group.title,
-                    "rows": group.rows,
-                    "chart": register([group.chart])[0],
-                }
-                for group in section.groups
-            ],
+            "groups": [vars(g) | {"chart": register([g.chart])[0]} for g in section.groups],
         }
         for section in page.sections
     ]
-    shown = {
-        "title": page.title,
-        "lead": page.lead,
-        "cards": page.cards,
-        "sections": sections,
-        "settings": page.settings,
-        "failures": page.failures,
-        "version": version("mmes"),
-    }
+    shown = vars(page) | {"sections": sections, "version": version("mmes")}
     assets = files("mmes.lab.report") / "assets"
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))

@@ -54,51 +54,26 @@ def _by_start(history: dict[str, Floats], column: str) -> tuple[Series, ...]:
 
 
 def _charts(history: dict[str, Floats], x: Floats | None) -> list[Chart]:
+    def by_start(name: str, title: str, label: str, column: str) -> Chart:
+        positive = bool(np.all(history[column] > 0))
+        curves = _by_start(history, column)
+        return Chart(name, title, "evaluations", label, curves, y_log=positive)
+
     best = history["best"]
     gap = best - best.min()
     charts = [
-        Chart(
-            "convergence",
-            "Convergence",
-            "evaluations",
-            "best value so far",
-            _by_start(history, "best"),
-            y_log=bool(np.all(best > 0)),
-        ),
-        Chart(
-            "sigma",
-            "Step size",
-            "evaluations",
-            "σ",
-            _by_start(history, "sigma"),
-            y_log=bool(np.all(history["sigma"] > 0)),
-        ),
+        by_start("convergence", "Convergence", "best value so far", "best"),
+        by_start("sigma", "Step size", "σ", "sigma"),
     ]
     if not np.all(best > 0) and np.any(gap > 0):
         curve = Series("", history["evaluations"], np.where(gap > 0, gap, np.nan))
-        charts.insert(
-            1,
-            Chart(
-                "gap",
-                "Distance to the final value",
-                "evaluations",
-                "f − best f",
-                (curve,),
-                y_log=True,
-            ),
-        )
+        texts = "Distance to the final value", "evaluations", "f − best f"
+        charts.insert(1, Chart("gap", *texts, (curve,), y_log=True))
     if x is not None:
         keep = np.unique(np.linspace(0, x.size - 1, min(x.size, SHOWN_VARIABLES)).astype(int))
         thinned = f" ({keep.size} of {x.size} variables shown)" if keep.size < x.size else ""
-        charts.append(
-            Chart(
-                "point",
-                "Best point" + thinned,
-                "variable",
-                "value",
-                (Series("", keep.astype(np.float64), x[keep]),),
-            )
-        )
+        point = Series("", keep.astype(np.float64), x[keep])
+        charts.append(Chart("point", f"Best point{thinned}", "variable", "value", (point,)))
     return charts
 
 
@@ -149,7 +124,6 @@ def single_page(folder: Path) -> Page:
         text=str(result.get("message", "")),
         charts=tuple(_charts(history, x)) if history is not None else (),
         notes=() if history is not None else (f"There is no {HISTORY}, so no curves.",),
-        facts=(),
     )
     title = str(result.get("objective") or folder.resolve().name)
     return Page(

@@ -92,17 +92,17 @@ class Progress:
 
 
 class Observers:
-    """The callbacks of a run.
+    """The callbacks of a run, and the display of its progress if that is wanted."""
 
-    Parameters
-    ----------
-    callback : callable, list or tuple of callables, or None
-        What `mmes.minimize` was given.
-    """
-
-    def __init__(self, callback: Any):
+    def __init__(self, callback: Any, progress: Any = False):
+        if not isinstance(progress, bool):
+            raise TypeError(f"progress must be True or False, not {progress!r}")
         several = isinstance(callback, list | tuple)
         self._all = tuple(callback) if several else () if callback is None else (callback,)
+        if progress:
+            from mmes.run.observing.progress_line import Display
+
+            self._all = (*self._all, Display())
         for one in self._all:
             if not callable(one):
                 raise TypeError(

@@ -16,10 +16,7 @@ _PLAIN_SECONDS = 5.0
 class Display:
     """Shows the progress of a run on stderr; used as a callback.
 
-    Parameters
-    ----------
-    last_line : bool
-        Whether a last line says why the run ended.
+    `last_line` asks for a last line that says why the run ended.
     """
 
     def __init__(self, last_line: bool = True):
@@ -96,17 +93,6 @@ class Display:
     @staticmethod
     def _say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
-
-
-def watchers(callback: Any, progress: Any) -> Any:
-    """Return the callbacks, with a display among them if `progress` is True."""
-    if not isinstance(progress, bool):
-        raise TypeError(f"progress must be True or False, not {progress!r}")
-    if not progress:
-        return callback
-    if callback is None:
-        return Display()
-    return [*(callback if isinstance(callback, list | tuple) else [callback]), Display()]
 
 
 def duration(seconds: float) -> str:

@@ -33,15 +33,7 @@ _DEFAULTS = {option.name: option.default for option in RUN_OPTIONS}
 
 
 class Batches:
-    """Provides the batch of each generation.
-
-    Parameters
-    ----------
-    given : callable or iterable
-        As in `mmes.minimize`.
-    objective : OnBatch
-        The objective that receives the batch.
-    """
+    """Provides the batch of each generation for the objective that receives it."""
 
     def __init__(self, given: Any, objective: OnBatch):
         self._given, self._objective = given, objective
@@ -54,16 +46,14 @@ class Batches:
         """The generation whose batch was taken last; -1 before the first."""
 
     @classmethod
-    def checked(cls, given: Any, objective: Any, workers: Any) -> Batches | None:
-        """Return the batches of a run; None if there are none.
+    def checked(cls, given: Any, objective: Any, workers: Any) -> Batches:
+        """Return the batches of a run.
 
         Raises
         ------
         TypeError, ValueError
             If they are not batches, or cannot be used with these workers.
         """
-        if given is None:
-            return None
         usable = callable(given) or (
             isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
         )
@@ -127,26 +117,10 @@ class Batches:
         )
 
 
-def check_target(target: float | None, batches: Batches | None, validation: Any) -> None:
-    """Refuse a target without validation, because values of single batches cannot show it."""
-    if target is not None and batches is not None and validation is None:
-        raise ValueError(
-            f"target={target:g} needs validation= where batches= is given: a value of one batch "
-            "does not tell whether it is reached"
-        )
-
-
 def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> dict[str, Any]:
     """Return the options of a run on batches, including those that batches imply.
 
-    Parameters
-    ----------
-    strategy
-        As in `mmes.minimize`.
-    where : mapping
-        Its arguments `manifold` and `constraints`.
-    given : dict
-        The options.
+    `where` has the arguments `manifold` and `constraints` of `mmes.minimize`.
 
     Raises
     ------

@@ -25,21 +25,13 @@ from mmes.spaces.boxes.smooth import Smooth
 
 @dataclass(frozen=True)
 class Rounded(Box):
-    """Rounded integers, and smooth bounds for the other variables.
-
-    Attributes
-    ----------
-    knee : ndarray
-        As of `Smooth`; 0 for integers.
-    integers : ndarray
-        1 for integers, 0 for the others.
-    """
+    """Rounded integers, and smooth bounds for the other variables."""
 
     name = "rounded"
     maps_points = True
 
-    knee: Vector
-    integers: Vector
+    knee: Vector  # As of `Smooth`; 0 for integers.
+    integers: Vector  # 1 for integers, 0 for the others.
 
     @classmethod
     def around(cls, lower: Vector, upper: Vector, start: Start) -> Self:

@@ -28,18 +28,13 @@ KNEE = 0.03
 
 @dataclass(frozen=True)
 class Smooth(Box):
-    """The map T.
-
-    Attributes
-    ----------
-    knee : ndarray
-        The half-width a of the knees of each variable; 0 for a fixed or unbounded variable.
-    """
+    """The map T."""
 
     name = "smooth"
     code = BoxCode.SMOOTH
     maps_points = True
 
+    # The half-width a of the knees of each variable; 0 for a fixed or unbounded variable.
     knee: Vector
 
     @classmethod

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Noise
-from mmes.strategies.mmes import mixture
+from mmes.strategies.mmes.ages import directed_share
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
@@ -192,7 +192,7 @@ class Parameters:
             archive_size=archive_size,
             mixing=archive_size if options["mixing"] == "m" else options["mixing"],
             c_a=c_a,
-            gamma=mixture.directed_share(c_a, archive_size),
+            gamma=directed_share(c_a, archive_size),
             c_c=c_c,
             spacing=value_or(options["spacing"], math.ceil(min(1 / c_c, 2.0**53))),
             c_s=options["c_s"],

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmes.base.randomness import Stream
 from mmes.kernels import DrawnRows, Kernel, StepLaw
-from mmes.strategies.mmes.mixture import age_probabilities, cumulative_ages
+from mmes.strategies.mmes.ages import age_probabilities, cumulative_ages
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 

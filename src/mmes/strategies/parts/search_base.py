@@ -88,7 +88,12 @@ class SearchBase(Recorded[S]):
         return options, needed
 
     def start(self, value: float) -> None:
-        """Take in f(start point), where `needs_start_value` says so."""
+        """Take f(start point) for the values of the generation before the first.
+
+        Only where `needs_start_value` is true; F_(k) = f(m_0) for all k then.
+        """
+        state: Any = self.state
+        state.step.start(value, self.population_size)
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of the steps of a generation."""

@@ -37,19 +37,12 @@ def growth(exponent: float) -> float:
 
 @dataclass
 class StepState:
-    """What a rule carries from one generation to the next.
+    """What a rule carries from one generation to the next."""
 
-    =========  ============  ==================================================================
-    field      symbol        meaning
-    =========  ============  ==================================================================
-    average    s             smoothed statistic of the success rules
-    previous   F_(1..l)      sorted values of the generation before; empty before the first
-    path       p_s           path of the cumulative rule, zero at the start; None for the others
-    =========  ============  ==================================================================
-    """
-
-    average: float = 0.0
+    average: float = 0.0  # s: smoothed statistic of the success rules
+    # F_(1..l): sorted values of the generation before; empty before the first
     previous: Vector = field(default_factory=_none)
+    # p_s: path of the cumulative rule, zero at the start; None for the others
     path: Handle | None = None
 
     def start(self, value: float, population_size: int) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmes.kernels import Handle
-from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.lifecycle import Lifecycle
@@ -58,7 +57,7 @@ class AskTell(Lifecycle):
     @property
     def rows(self) -> int:
         """Candidates of the present generation: the rows of what `ask` returns."""
-        return self.population_size + self._extra_rows()
+        return self.search.population_size + self._extra_rows()
 
     @property
     def _asked(self) -> bool:
@@ -161,8 +160,7 @@ class AskTell(Lifecycle):
         if lowest < self._best_value:
             self._best_value = lowest
             self._best_x = self._candidate(best)
-        points = self._candidates.points
-        probes = ranked[:0]
+        points, probes = self._candidates.points, None
         if extra:
             if self._probes is not None and self._probes.probes_ready:
                 probes = ranked[:extra]
@@ -172,7 +170,7 @@ class AskTell(Lifecycle):
             points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
-        rounded, short = self.box if isinstance(self.box, Rounded) else None, False
+        rounded, short = self._rounded, False
         if rounded is not None:  # some candidates always leave the integers that are the best
             highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
@@ -188,19 +186,20 @@ class AskTell(Lifecycle):
                 search.update(points, ranking, compared, self.generation)
             elif isinstance(search, MakesParents):
                 search.update_alone(ranking, compared, self.generation)
-            if probes.size and self._probes is not None:
+            if probes is not None and self._probes is not None:
                 self._probes.take_probes(probes, ranked)
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)
                 short = search.sigma <= least == smallest
                 search.sigma = max(search.sigma, least)
-            if self._rules.may_be_plateau(sigma) and _ties_decide(ranked, ranking, failures):
+            if _ties_decide(ranked, ranking, failures) and self._rules.may_be_plateau(sigma):
                 search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
         self.generation += 1
-        least = self._rules.least_sigma(search, self.kernel, self.generation)
-        if search.sigma < least:
-            search.sigma = least
+        sigma = search.sigma
+        if sigma <= self._rules.nothing_below:
+            sigma = max(sigma, self._rules.least_sigma(search, self.kernel, self.generation))
+            search.sigma = sigma
         self.evaluations += values.size
         self._doublings, self._mean_seen = 0, None
         self._forget()
@@ -209,7 +208,7 @@ class AskTell(Lifecycle):
         if self._rules.collapse is not None and not failed:
             size, damping = ranked.size, self.options["damping"]
             median = compared.item(ranking.item(size // 2))
-            self._rules.collapse.observe(self.generation, search.sigma, median, size, damping)
+            self._rules.collapse.observe(self.generation, sigma, median, size, damping)
 
 
 def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:

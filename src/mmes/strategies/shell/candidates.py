@@ -18,25 +18,10 @@ Rows = NDArray[np.int64]
 class Candidates:
     """Generates candidates on demand.
 
-    All of them are kept until the generation is told. A few candidates, requested to be evaluated a
-    few at a time or elsewhere, are not kept: they can be generated again.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    n : int
-        The number of variables.
-    mapping : Box or None
-        A box that the search does not see: the images of its points are evaluated.
-
-    Attributes
-    ----------
-    points : handle or None
-        The candidates as the search generated them; None before.
-    evaluated : handle or None
-        The same as they are evaluated.
-    asked : bool
-        Whether all or some of them were requested.
+    All of them are kept until the generation is told: `points` as the search generated them, and
+    `evaluated`, their images if there is a box that the search does not see (`mapping`). A few
+    candidates, requested to be evaluated a few at a time or elsewhere, are not kept: they can be
+    generated again. `asked` says whether all or some of them were requested.
     """
 
     def __init__(self, kernel: Kernel, n: int, mapping: Box | None):
@@ -65,7 +50,8 @@ class Candidates:
         if self.mapping is not None:
             self.evaluated = kernel.population(rows, self._n)
             kernel.confine(self.evaluated, points, self.mapping)
-        self._first, self._writes = first, kernel.writes(self.evaluated)
+        if kernel.device is not None:
+            self._first, self._writes = first, kernel.writes(self.evaluated)
 
     def renew_if_written(self, search: Search, generation: int) -> None:
         """Generate the candidates again if an objective has modified them, with a warning."""

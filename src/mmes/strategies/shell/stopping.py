@@ -71,6 +71,7 @@ class StopRules:
         self._highest_sigma = min(options["sigma_max"] or math.inf, LARGEST_SIGMA)
         self._largest_step = math.inf if options["sigma_max"] else 1e20 * sigma0
         self._smallest_step = options["xtol"] * sigma0
+        self.nothing_below = _NEAR_RESOLUTION * sigma0
         self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
         self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
         self._window, self._short_steps = window, 0
@@ -153,13 +154,13 @@ class StopRules:
             yield StopReason.STAGNATED
 
     def least_sigma(self, search: Search, kernel: Kernel, generation: int) -> float:
-        """Return the mutation strength below which steps say nothing; 0 where it is not near.
+        """Return the mutation strength below which steps say nothing; 0 if nobody looked.
 
-        Without a stop rule sigma may fall for ever. The differences of means are then their
-        rounding, and that divided by sigma is what paths and directions are made of: numbers that
-        overflow in the end.
+        It is asked where sigma is at most `nothing_below`. Without a stop rule sigma may fall for
+        ever. The differences of means are then their rounding, and that divided by sigma is what
+        paths and directions are made of: numbers that overflow in the end.
         """
-        if generation % _EVERY or search.sigma > _NEAR_RESOLUTION * self._sigma0:
+        if generation % _EVERY:
             return 0.0
         return _RESOLUTION * kernel.largest(search.mean) / search.spread()
 

@@ -26,21 +26,12 @@ def random_groups(draws: Draws, n: int, size: int, step: int) -> list[Indices]:
 
 @dataclass(frozen=True)
 class Grouping:
-    """What differential grouping found.
+    """What differential grouping found."""
 
-    Attributes
-    ----------
-    groups : list of ndarray of int
-        The groups of variables that interact, each with at least two, in increasing order.
-    separable : ndarray of int
-        The variables that interact with no other.
-    evaluations : int
-        Number of evaluations.
-    """
-
+    # The groups of variables that interact, each with at least two, in increasing order.
     groups: list[Indices]
-    separable: Indices
-    evaluations: int
+    separable: Indices  # The variables that interact with no other.
+    evaluations: int  # Number of evaluations.
 
     @property
     def parts(self) -> list[Indices]:

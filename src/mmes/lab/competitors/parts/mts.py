@@ -18,25 +18,14 @@ from mmes.lab.competitors.parts.solis_wets import Gains
 
 @dataclass(frozen=True)
 class MtsRules:
-    """How far a coordinate is moved, in search ranges, and how the range changes.
+    """How far a coordinate is moved, in search ranges, and how the range changes."""
 
-    Attributes
-    ----------
-    down, up : float
-        The first trial is `down` ranges below, the second `up` ranges above.
-    shrinkage : float
-        The range is multiplied by this after a failed sweep.
-    smallest : float
-        A range below this is reset.
-    reset : float
-        What it is reset to, as a share of the box.
-    """
-
+    # down, up: the first trial is `down` ranges below, the second `up` ranges above.
     down: float = 1.0
     up: float = 0.5
-    shrinkage: float = 0.5
-    smallest: float = 1e-15
-    reset: float = 0.4
+    shrinkage: float = 0.5  # The range is multiplied by this after a failed sweep.
+    smallest: float = 1e-15  # A range below this is reset.
+    reset: float = 0.4  # What it is reset to, as a share of the box.
 
 
 @dataclass
@@ -127,14 +116,8 @@ def nothing_to_learn(coordinate: int, gain: float) -> None:
 class Usefulness:
     """MTS-LS1-Reduced: prefers the coordinates that were worth trying (LaTorre, Muelas, Pena 2013).
 
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    share_of_others : float
-        The share of all coordinates that is sampled from those not preferred.
-    sample : callable
-        Returns n random numbers for each sweep.
+    `share_of_others` is the share of all coordinates that is sampled from those not preferred;
+    `sample` returns n random numbers for each sweep.
     """
 
     COVERED = 0.9

@@ -84,21 +84,11 @@ def scale_factors(draws: Draws, normal: NDArray[np.bool_], step: int) -> Vector:
 
 
 class Part(NamedTuple):
-    """A sub-population.
+    """A sub-population."""
 
-    Attributes
-    ----------
-    group : ndarray of int
-        The variables searched.
-    points : ndarray, shape (NP, size of the group)
-        The members.
-    values : ndarray, optional
-        Their values in the context, where they are known already.
-    """
-
-    group: Indices
-    points: Vector
-    values: Vector | None = None
+    group: Indices  # The variables searched.
+    points: Vector  # The members, shape (NP, size of the group).
+    values: Vector | None = None  # Their values in the context, where they are known already.
 
 
 def sansde(
@@ -109,26 +99,11 @@ def sansde(
     rate: float,
     steps: Iterator[int],
 ) -> Asking[tuple[Vector, Vector, float]]:
-    """Improve `best` on one group of variables.
+    """Improve `best`, the context, in place on one group of variables.
 
-    Parameters
-    ----------
-    setting : Setting
-    best : Incumbent
-        The best point so far, which is the context; updated in place.
-    members : Part
-        The sub-population; not changed.
-    generations : int
-        Generations after the evaluation of the sub-population.
-    rate : float
-        The mean crossover rate, which outlives the call.
-    steps : iterator of int
-        Numbers of the steps, the addresses of their random numbers.
-
-    Returns
-    -------
-    tuple
-        The points of the sub-population, their values, and the mean crossover rate.
+    `members` is the sub-population, which is not changed, and `generations` counts those after its
+    evaluation. `steps` numbers the steps: the addresses of their random numbers. Return the points
+    of the sub-population, their values, and the mean crossover rate, which outlives the call.
     """
     group, values = members.group, members.values
     draws = setting.draws

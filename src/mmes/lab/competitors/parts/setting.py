@@ -25,22 +25,13 @@ WORST = 1e300
 
 @dataclass(frozen=True)
 class Setting:
-    """The problem as an algorithm sees it.
+    """The problem as an algorithm sees it."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray
-        The box, finite on all sides.
-    start : ndarray
-        The start point, one member of the first population.
-    draws : Draws
-        The random numbers.
-    """
-
+    # lower, upper: the box, finite on all sides.
     lower: Vector
     upper: Vector
-    start: Vector
-    draws: Draws
+    start: Vector  # The start point, one member of the first population.
+    draws: Draws  # The random numbers.
 
     @property
     def n(self) -> int:

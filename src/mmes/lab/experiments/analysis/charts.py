@@ -20,57 +20,33 @@ TARGETS = 10.0 ** np.linspace(2.0, -8.0, 51)
 
 @dataclass(frozen=True)
 class Series:
-    """One curve.
+    """One curve."""
 
-    Attributes
-    ----------
-    name : str
-        Its entry in the legend; curves of one name share a colour.
-    x, y : ndarray
-        The points.
-    low, high : ndarray or None
-        A band around it, usually quartiles.
-    kind : str
-        ``"line"``, ``"steps"`` or ``"points"``.
-    dashed : bool
-        For published values and fits.
-    """
-
-    name: str
+    name: str  # Its entry in the legend; curves of one name share a colour.
+    # x, y: the points.
     x: Floats
     y: Floats
+    # low, high: a band around it, usually quartiles.
     low: Floats | None = None
     high: Floats | None = None
-    kind: str = "line"
-    dashed: bool = False
+    kind: str = "line"  # ``"line"``, ``"steps"`` or ``"points"``.
+    dashed: bool = False  # For published values and fits.
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: axes and curves.
+    """A picture: axes and curves."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its files.
-    title, x_label, y_label : str
-        What it shows.
-    series : tuple of Series
-        The curves.
-    x_log, y_log : bool
-        Logarithmic axes.
-    note : str
-        A sentence to print under it.
-    """
-
-    name: str
+    name: str  # Name of its files.
+    # title, x_label, y_label: what it shows.
     title: str
     x_label: str
     y_label: str
-    series: tuple[Series, ...]
+    series: tuple[Series, ...]  # The curves.
+    # x_log, y_log: logarithmic axes.
     x_log: bool = False
     y_log: bool = False
-    note: str = field(default="")
+    note: str = field(default="")  # A sentence to print under it.
 
 
 def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) -> Floats:
@@ -82,12 +58,7 @@ def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) ->
 def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") -> Series:
     """Return the median over runs of a trace, with quartiles as its band.
 
-    Parameters
-    ----------
-    outcomes : sequence of TrialResult
-        Runs of one strategy on one problem.
-    trace : str
-        ``"trace_best"`` or ``"trace_sigma"``.
+    The runs are of one strategy on one problem; `trace` as in `convergence`.
     """
     longest = max(float(o.trace_evaluations[-1]) for o in outcomes)
     first = min(float(o.trace_evaluations[0]) for o in outcomes)
@@ -118,18 +89,9 @@ def convergence(
     trace: str = "trace_best",
     labels: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Return the convergence curves of the strategies on one problem.
+    """Return the convergence curves of the strategies on one problem, of one dimension.
 
-    Parameters
-    ----------
-    runs, outcomes
-        Runs of one problem and dimension, and what they gave.
-    name, title : str
-        As in `Chart`.
-    trace : str
-        ``"trace_best"`` or ``"trace_sigma"``.
-    labels : dict, optional
-        Names of the curves by the strategies' labels.
+    `trace` is ``"trace_best"`` or ``"trace_sigma"``; `labels` renames strategies in the legend.
     """
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():
@@ -190,14 +152,8 @@ def runtime_distribution(
 ) -> Chart:
     """Return the fraction of (problem, seed, target) triples solved within a budget.
 
-    Parameters
-    ----------
-    runs, outcomes
-        The runs and what they gave. The budget is counted in evaluations per variable.
-    name, title : str
-        As in `Chart`.
-    targets : dict, optional
-        Targets by the label of the problem; `TARGETS` for all by default.
+    The budget is counted in evaluations per variable; `targets` has those of each problem by its
+    label, by default `TARGETS` for all.
     """
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():

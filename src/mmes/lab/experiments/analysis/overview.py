@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -20,9 +21,7 @@ from mmes.lab.experiments.analysis.tables import (
     Heading,
     Line,
     Table,
-    best_value,
     compare,
-    cost,
     shades,
 )
 from mmes.lab.experiments.plan import Trial
@@ -33,22 +32,15 @@ HIGHEST_TARGET = 100.0
 
 
 def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen: str) -> Findings:
-    """Return the tables and charts of any set of runs.
+    """Return the tables and charts of any set of runs, finished or not.
 
-    Parameters
-    ----------
-    runs : sequence of Trial
-        All runs, finished or not.
-    outcomes : dict
-        What the finished ones gave, by key.
-    chosen : str
-        Label of the strategy that the others are tested against.
+    The strategy with the label `chosen` is tested against the others.
     """
     targeted = any(run.target is not None for run in runs)
-    by_value = Comparison(tuple(runs), outcomes, best_value, chosen)
+    by_value = Comparison(tuple(runs), outcomes, attrgetter("best"), chosen)
     tables: list[Table] = []
     if targeted:
-        by_cost = Comparison(tuple(runs), outcomes, cost, chosen)
+        by_cost = Comparison(tuple(runs), outcomes, attrgetter("cost"), chosen)
         tables += [
             compare(
                 by_cost,
@@ -69,7 +61,23 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
                 ranked=not targeted,
             )
         )
+    if any(outcome.violation is not None for outcome in outcomes.values()):
+        tables.append(
+            compare(
+                Comparison(tuple(runs), outcomes, _violation, chosen),
+                Heading(
+                    "violations",
+                    "Violations",
+                    "median of the largest violation of a constraint at the best point",
+                ),
+                ranked=False,
+            )
+        )
     return Findings(tuple(tables), tuple(_charts(by_value, targeted)))
+
+
+def _violation(outcome: TrialResult) -> float:
+    return outcome.violation or 0.0  # without constraints there is none
 
 
 def _expected(data: Comparison) -> Table:

@@ -46,27 +46,13 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A published table of medians.
+    """A published table of medians."""
 
-    Attributes
-    ----------
-    suite : str
-        One of `SUITES`.
-    quantity : str
-        What the medians count.
-    algorithms : tuple of str
-        The columns, as the paper names them.
-    rows : tuple of (str, int)
-        Problem and dimension of each row.
-    cells : dict
-        (problem, dimension, algorithm) to its cell.
-    """
-
-    suite: str
-    quantity: str
-    algorithms: tuple[str, ...]
-    rows: tuple[tuple[str, int], ...]
-    cells: dict[tuple[str, int, str], Published]
+    suite: str  # One of `SUITES`.
+    quantity: str  # What the medians count.
+    algorithms: tuple[str, ...]  # The columns, as the paper names them.
+    rows: tuple[tuple[str, int], ...]  # Problem and dimension of each row.
+    cells: dict[tuple[str, int, str], Published]  # (problem, dimension, algorithm) to its cell.
 
     def medians(self, algorithms: tuple[str, ...] | None = None) -> Floats:
         """Return the medians as an array of one row per problem; infinity for N/A."""
@@ -99,14 +85,3 @@ def table(suite: str) -> PublishedTable:
                 cell.get("highlight"),
             )
     return PublishedTable(suite, data["quantity"], tuple(data["algorithms"]), tuple(rows), cells)
-
-
-def printed_ranks(suite: str) -> dict[str, float]:
-    """Return the average ranks as the paper prints them."""
-    return load("ranks")["suites"][suite]["average_rank"]
-
-
-def printed_p_values(suite: str) -> dict[str, float]:
-    """Return the corrected p-values against MMES as the paper prints them."""
-    values = load("ranks")["suites"][suite]["p_value_bonferroni"]
-    return {name: p for name, p in values.items() if p is not None}

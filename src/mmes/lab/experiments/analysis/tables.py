@@ -29,38 +29,23 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of a table.
+    """One entry of a table."""
 
-    Attributes
-    ----------
-    ours : float or None
-        Our number: the median; infinity where half the runs or more failed; None where none ran.
-    paper : float or None
-        The published number.
-    summary : Summary or None
-        Quartiles and extremes of our runs.
-    successes : int or None
-        How many of our runs reached the target, where there is one.
-    mark, paper_mark : Mark or None
-        Test of the chosen strategy against this column: ours, and as published.
-    shade, paper_shade : str or None
-        ``"best"`` or ``"second"`` of the row.
-    keys : tuple of str
-        Keys of the runs behind our number.
-    not_applicable : bool
-        Whether the paper prints N/A here.
-    """
-
+    # Our number: the median; infinity where half the runs or more failed; None where none
+    # ran.
     ours: float | None = None
-    paper: float | None = None
-    summary: Summary | None = None
-    successes: int | None = None
+    paper: float | None = None  # The published number.
+    summary: Summary | None = None  # Quartiles and extremes of our runs.
+    successes: int | None = None  # How many of our runs reached the target, where there is one.
+    # mark, paper_mark: test of the chosen strategy against this column: ours, and as
+    # published.
     mark: Mark | None = None
     paper_mark: Mark | None = None
+    # shade, paper_shade: ``"best"`` or ``"second"`` of the row.
     shade: str | None = None
     paper_shade: str | None = None
-    keys: tuple[str, ...] = ()
-    not_applicable: bool = False
+    keys: tuple[str, ...] = ()  # Keys of the runs behind our number.
+    not_applicable: bool = False  # Whether the paper prints N/A here.
 
     @property
     def ratio(self) -> float | None:
@@ -82,34 +67,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of numbers.
+    """A table of numbers."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its files.
-    title, quantity : str
-        Heading, and what the numbers are.
-    columns : tuple of str
-        Column headings.
-    lines : tuple of Line
-        The rows.
-    footers : tuple of (str, dict)
-        Closing rows of text by column: ranks, p-values, wins and losses.
-    notes : tuple of str
-        Sentences to print under it.
-    chosen : str
-        The column that marks test against the others.
-    """
-
-    name: str
+    name: str  # Name of its files.
+    # title, quantity: heading, and what the numbers are.
     title: str
     quantity: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    columns: tuple[str, ...]  # Column headings.
+    lines: tuple[Line, ...]  # The rows.
+    # Closing rows of text by column: ranks, p-values, wins and losses.
     footers: tuple[tuple[str, Mapping[str, str]], ...] = ()
-    notes: tuple[str, ...] = field(default=())
-    chosen: str = ""
+    notes: tuple[str, ...] = field(default=())  # Sentences to print under it.
+    chosen: str = ""  # The column that marks test against the others.
 
     @property
     def has_paper(self) -> bool:
@@ -159,24 +128,12 @@ class Heading:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, what they gave, and how to read a number off them.
+    """Runs, what they gave, and how to read a number off them."""
 
-    Attributes
-    ----------
-    runs : tuple of Trial
-        All runs that were planned, finished or not.
-    outcomes : dict
-        What the finished ones gave, by key.
-    measure : callable
-        The number of a run: `cost`, `best_value` or `own_seconds`.
-    chosen : str
-        Label of the strategy the others are tested against.
-    """
-
-    runs: tuple[Trial, ...]
-    outcomes: Mapping[str, TrialResult]
-    measure: Callable[[TrialResult], float]
-    chosen: str = "MMES"
+    runs: tuple[Trial, ...]  # All runs that were planned, finished or not.
+    outcomes: Mapping[str, TrialResult]  # What the finished ones gave, by key.
+    measure: Callable[[TrialResult], float]  # The number of a run.
+    chosen: str = "MMES"  # Label of the strategy the others are tested against.
 
     def finished(self, place: Place, column: str) -> list[tuple[Trial, TrialResult]]:
         """Return the finished runs of one cell."""
@@ -193,21 +150,6 @@ class Comparison:
     def columns(self) -> list[str]:
         """Return the labels of the strategies in the order of the plan."""
         return list(dict.fromkeys(run.strategy.label for run in self.runs))
-
-
-def cost(outcome: TrialResult) -> float:
-    """Return the evaluations to the target; infinity where it was missed."""
-    return outcome.cost
-
-
-def best_value(outcome: TrialResult) -> float:
-    """Return the smallest value found within the budget."""
-    return outcome.best
-
-
-def own_seconds(outcome: TrialResult) -> float:
-    """Return the processor time per evaluation, the objective excluded."""
-    return outcome.seconds_per_evaluation
 
 
 def _our_cell(data: Comparison, place: Place, column: str) -> tuple[Cell, list[float]]:
@@ -332,21 +274,9 @@ def compare(
 ) -> Table:
     """Make the table of a comparison.
 
-    Parameters
-    ----------
-    data : Comparison
-        The runs.
-    heading : Heading
-        Its name, title and quantity.
-    published : dict, optional
-        Published cells by (problem, dimension, column).
-    columns, places : sequence, optional
-        Columns and rows, where they differ from those of the plan: rows that were not
-        run stand there with the published number alone.
-    ranked : bool
-        Whether to close with ranks, p-values and wins.
-    notes : iterable of str
-        Sentences to print under it.
+    Columns and rows (`places`) are those of the plan unless they are given: rows that were not run
+    then show the published number alone. `published` has its cells by (problem, dimension, column).
+    A `ranked` table ends with ranks, p-values and wins; `notes` are printed under it.
     """
     printed = published or {}
     heads = list(columns) if columns is not None else data.columns()

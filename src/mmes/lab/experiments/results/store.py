@@ -56,8 +56,11 @@ COLUMNS: dict[str, str] = {
     "trace_evaluations": "List(Float64)",
     "trace_best": "List(Float64)",
     "trace_sigma": "List(Float64)",
+    "violation": "Float64",
 }
 """Columns of a stored run and their polars types; options and versions are JSON texts."""
+_LATER = {"violation"}
+"""Columns that older files lack."""
 
 
 class StoreError(RuntimeError):
@@ -66,43 +69,30 @@ class StoreError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What one run gave.
+    """What one run gave."""
 
-    Attributes
-    ----------
-    best : float
-        Smallest value found.
-    evaluations, generations, restarts : int
-        What it took.
-    reached : bool
-        Whether the target was reached.
-    status, message : str
-        Why the run ended.
-    seconds, cpu_seconds, objective_seconds : float
-        Wall time, processor time, and the part of the processor time spent in the objective.
-    started : str
-        Coordinated universal time of the start.
-    versions : dict
-        Versions of everything that had a part in it.
-    trace_evaluations, trace_best, trace_sigma : ndarray
-        The thinned convergence trace.
-    """
-
-    best: float
+    best: float  # Smallest value found, of a feasible point; inf if there is none.
+    # evaluations, generations, restarts: what it took.
     evaluations: int
     generations: int
     restarts: int
-    reached: bool
+    reached: bool  # Whether the target was reached.
+    # status, message: why the run ended.
     status: str
     message: str
+    # seconds, cpu_seconds, objective_seconds: wall time, processor time, and the part of the
+    # processor time spent in the objective.
     seconds: float
     cpu_seconds: float
     objective_seconds: float
-    started: str
-    versions: Mapping[str, str]
+    started: str  # Coordinated universal time of the start.
+    versions: Mapping[str, str]  # Versions of everything that had a part in it.
+    # trace_evaluations, trace_best, trace_sigma: the thinned convergence trace.
     trace_evaluations: Floats
     trace_best: Floats
     trace_sigma: Floats
+    # The largest violation of a constraint at the best point; None without constraints.
+    violation: float | None = None
 
     @property
     def cost(self) -> float:
@@ -142,13 +132,7 @@ def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
 
 
 class Store:
-    """A folder of finished runs.
-
-    Parameters
-    ----------
-    folder : path
-        Made on the first write; may hold the runs of many plans.
-    """
+    """A folder of finished runs, made on the first write; it may hold the runs of many plans."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()  # the user's code may change the folder
@@ -230,7 +214,7 @@ def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
         raise StoreError(
             f"{path} has schema {version}, this version reads up to {SCHEMA_VERSION}: update mmes"
         )
-    missing = sorted(set(COLUMNS) - set(row))
+    missing = sorted(set(COLUMNS) - set(row) - _LATER)
     if missing:
         raise StoreError(f"{path} lacks the columns {', '.join(missing)}")
     try:
@@ -259,7 +243,7 @@ def run_of(row: Mapping[str, Any]) -> Trial:
 
 def outcome_of(row: Mapping[str, Any]) -> TrialResult:
     """Return the outcome part of a stored row."""
-    fields: dict[str, Any] = {name: row[name] for name in TrialResult.__dataclass_fields__}
+    fields: dict[str, Any] = {name: row.get(name) for name in TrialResult.__dataclass_fields__}
     fields["versions"] = json.loads(row["versions"])
     for name in ("trace_evaluations", "trace_best", "trace_sigma"):
         fields[name] = np.array(row[name], dtype=np.float64)
@@ -281,7 +265,8 @@ def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
     falling = np.minimum.accumulate(best)
     with np.errstate(divide="ignore", invalid="ignore"):
         level = np.floor(np.log10(falling) * 5.0)  # five rungs per factor of ten
-    rungs = np.flatnonzero(np.diff(level, prepend=level[0]) < 0)
+        # inf - inf where no feasible point is known yet
+        rungs = np.flatnonzero(np.diff(level, prepend=level[0]) < 0)
     stride = max(1, -(-rungs.size // (limit // 2)))
     return np.unique(np.concatenate([[0], even, rungs[::-stride], [size - 1]]))
 

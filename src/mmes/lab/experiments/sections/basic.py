@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mmes.lab.experiments.analysis.charts import (
     shared_runs,
 )
 from mmes.lab.experiments.analysis.statistics import quantile
-from mmes.lab.experiments.analysis.tables import Comparison, Heading, Place, compare, cost
+from mmes.lab.experiments.analysis.tables import Comparison, Heading, Place, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.lab.experiments.sections.setting import (
@@ -35,7 +36,7 @@ QUICK_ROTATED = 2.0e5
 
 def comparison(material: Material, chosen: str = "MMES") -> Comparison:
     """Return the section's runs as a comparison by evaluations to the target."""
-    return Comparison(material.runs, material.outcomes, cost, chosen)
+    return Comparison(material.runs, material.outcomes, attrgetter("cost"), chosen)
 
 
 def pairs_of(
@@ -178,7 +179,7 @@ def _growth(data: Comparison, published: paper.PublishedTable) -> Chart:
         printed = [published.cells[problem, n, "MMES"].median or np.nan for n in dimensions]
         x = np.array(dimensions, dtype=np.float64)
         ours = {
-            n: quantile([cost(o) for _, o in data.finished((problem, n), "MMES")], 0.5)
+            n: quantile([o.cost for _, o in data.finished((problem, n), "MMES")], 0.5)
             for n in dimensions
             if data.finished((problem, n), "MMES")
         }

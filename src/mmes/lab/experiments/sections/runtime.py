@@ -10,7 +10,7 @@ from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.charts import Chart, Series
 from mmes.lab.experiments.analysis.paper import Published
 from mmes.lab.experiments.analysis.statistics import log_log_slope, quantile
-from mmes.lab.experiments.analysis.tables import Comparison, Heading, compare, own_seconds
+from mmes.lab.experiments.analysis.tables import Comparison, Heading, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.results.store import TrialResult
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
@@ -60,7 +60,7 @@ def _published() -> dict[tuple[str, int, str], Published]:
 
 def microseconds(outcome: TrialResult) -> float:
     """Return a run's own processor time per evaluation in microseconds."""
-    return 1e6 * own_seconds(outcome)
+    return 1e6 * outcome.seconds_per_evaluation
 
 
 def present(material: Material) -> Findings:

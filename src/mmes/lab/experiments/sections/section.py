@@ -23,23 +23,12 @@ class Extent(Enum):
 
 @dataclass(frozen=True)
 class Material:
-    """What a section has to show.
-
-    Attributes
-    ----------
-    protocol : Extent
-        The protocol that was asked for.
-    runs : tuple of Trial
-        The runs of the section that can be made with this version.
-    outcomes : dict
-        Those that are finished, by key.
-    measurement : dict
-        What the section's own measurement gave; empty where it has none.
-    """
+    """What a section has to show."""
 
     extent: Extent
-    runs: tuple[Trial, ...]
-    outcomes: Mapping[str, TrialResult]
+    runs: tuple[Trial, ...]  # Those that can be made with this version.
+    outcomes: Mapping[str, TrialResult]  # Those that are finished, by key.
+    # What the section's own measurement gave; empty where it has none.
     measurement: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, problem: str, dimension: int | None = None) -> tuple[Trial, ...]:
@@ -71,31 +60,17 @@ def _no_runs(extent: Extent) -> Iterable[Trial]:
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the paper.
+    """One experiment of the paper."""
 
-    Attributes
-    ----------
-    name : str
-        What ``mmes reproduce`` calls it.
-    title, text : str
-        Heading, and what the experiment is about.
-    present : callable
-        Makes tables and charts of what there is.
-    plan : callable
-        Lists the runs of a protocol.
-    measure : callable or None
-        An experiment that does not consist of runs: returns numbers fit for JSON.
-    workers : int or None
-        How many runs at a time; 1 where time is measured.
-    """
-
-    name: str
+    name: str  # What ``mmes reproduce`` calls it.
+    # title, text: heading, and what the experiment is about.
     title: str
     text: str
-    present: Callable[[Material], Findings]
-    plan: Callable[[Extent], Iterable[Trial]] = _no_runs
+    present: Callable[[Material], Findings]  # Makes tables and charts of what there is.
+    plan: Callable[[Extent], Iterable[Trial]] = _no_runs  # Lists the runs of a protocol.
+    # An experiment that does not consist of runs: returns numbers fit for JSON.
     measure: Callable[[Extent], dict[str, Any]] | None = None
-    workers: int | None = None
+    workers: int | None = None  # How many runs at a time; 1 where time is measured.
 
     def runs(self, extent: Extent) -> tuple[Trial, ...]:
         """Return the runs that this version can make."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from mmes.lab.experiments.analysis import paper
@@ -14,7 +16,6 @@ from mmes.lab.experiments.analysis.tables import (
     Heading,
     Line,
     Table,
-    best_value,
     compare,
 )
 from mmes.lab.experiments.objectives import CLUSTERING as PREFIX
@@ -71,7 +72,7 @@ def present(material: Material) -> Findings:
     """Return the table of objectives, and how far ours lies from the paper's."""
     cells = published()
     places = list(dict.fromkeys(key[:2] for key in cells))
-    data = Comparison(material.runs, material.outcomes, best_value)
+    data = Comparison(material.runs, material.outcomes, attrgetter("best"))
     run_places = set(data.places())
     table = compare(
         data,
