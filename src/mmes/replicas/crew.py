@@ -299,7 +299,7 @@ class Engaged:
 
     @property
     def holds_devices(self) -> bool:
-        """Whether replicas may hold the optimizer on a device: they evaluate there themselves."""
+        """See `HoldsDevices`: processes of a replica do not see its device."""
         return self.terms.each is None
 
     def _engine(self) -> tuple[Engine, int | None]:
