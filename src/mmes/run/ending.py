@@ -38,6 +38,20 @@ class Ending:
         self._state, self._limits, self._evaluation = state, limits, evaluation
         self._save = save
 
+    def make_exact(self, reason: StopReason) -> None:
+        """Move the best point so that it satisfies linear constraints to rounding."""
+        state, handled = self._state, self._state.constraints
+        hurried = reason in (StopReason.TIME_LIMIT, StopReason.REQUESTED)
+        if handled is None or hurried or state.noise.noisy or self._limits.evaluations_left() < 1:
+            return
+        x = handled.exact(self._settings.space)
+        if x is not None:
+            point = state.es.in_shape(state.es.kernel.from_host(x))
+            points, table = self._evaluation.values_at([point], 1)
+            with state.changing():
+                state.spent += Spent(1, failed=int(np.isnan(table[0]).any()))
+                handled.take_exact(points[0], table[0], state.es.kernel, self._options["target"])
+
     def evaluate_again(self) -> None:
         """Evaluate the best point and the mean again, where that is wanted and was not done."""
         state, given = self._state, self._options["reevaluations"]
@@ -51,6 +65,7 @@ class Ending:
         if count:
             _, values = self._evaluation.values_at([state.best_x, state.es.mean], count)
             state.end_with(state.averaged(values))
+            state.warn_of_failures(values)
             self._save()
 
     def _evaluate_on_batch(self) -> None:
@@ -64,6 +79,7 @@ class Ending:
         if batches.seen >= 0:
             _, values = self._evaluation.values_at([state.es.mean], 1)
             state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            state.warn_of_failures(values)
             self._save()
 
     def validate(self, reason: StopReason) -> StopReason:

@@ -13,6 +13,11 @@ from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
 _STARTS_THAT_MAY_FAIL = 3
 _STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by another process
 _FORK_SERVER_DIED = 255  # the exit code that multiprocessing gives its children then
+# Exit codes of workers that something outside has ended.
+_FROM_OUTSIDE = (
+    *(None, _FORK_SERVER_DIED),
+    *(-number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
+)
 # With a time limit for evaluations, a worker must start within this time, in which it loads the
 # user's script and the objective's data.
 START_SECONDS = 60.0
@@ -80,7 +85,7 @@ class FailedStarts:
         EvaluationError
             If there were too many: the next would fail as well.
         """
-        killed = not late and code in (None, -signal.SIGKILL, _FORK_SERVER_DIED)
+        killed = not late and code in _FROM_OUTSIDE
         self._count += 1
         if self._count < (_STARTS_THAT_MAY_BE_KILLED if killed else _STARTS_THAT_MAY_FAIL):
             return

@@ -108,7 +108,8 @@ class Objective(_Labelled):
         How tables call it; the name where empty.
     options : Options
         Settings of the problem, such as ``alpha`` of the ellipsoid; for a function ``vectorized``
-        (it takes a (k, n) batch), ``lower`` and ``upper`` (its box).
+        (it takes a (k, n) batch), ``lower`` and ``upper`` (its box), ``constraints`` (a function of
+        the same file, feasible where it is <= 0) and ``integers`` (``"all"``, or ``"0,1,2"``).
     dimension : int or None
         If it differs from the plan's; not needed for a problem with a fixed dimension.
     """

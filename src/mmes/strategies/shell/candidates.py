@@ -74,15 +74,22 @@ class Candidates:
         if self.evaluated is not None:
             extra = self.evaluated.shape[0] - search.population_size
             return _taken(kernel, self.evaluated, rows + extra)
-        wanted, positions = np.unique(rows, return_inverse=True)
+        wanted, positions = rows, None
+        if not (rows[1:] > rows[:-1]).all():
+            wanted, positions = np.unique(rows, return_inverse=True)
         made = kernel.population(wanted.size, self._n)
-        drawn = wanted[wanted >= 0]
-        for place, row in enumerate(wanted[wanted < 0]):
-            kernel.assign(kernel.row(made, place), first[row])
+        target, drawn = made, wanted
+        if wanted.size and wanted.item(0) < 0:
+            drawn = wanted[wanted >= 0]
+            target = kernel.part(made, wanted.size - drawn.size)
+            for place, row in enumerate(wanted[wanted < 0]):
+                kernel.assign(kernel.row(made, place), first[row])
         if drawn.size:
-            search.sample(kernel.part(made, wanted.size - drawn.size), generation, drawn)
+            search.sample(target, generation, drawn)
         if self.mapping is not None and wanted.size:
             kernel.confine(made, made, self.mapping)
+        if positions is None:
+            return kernel.part(made, 0, wanted.size)
         return _taken(kernel, made, positions)
 
 

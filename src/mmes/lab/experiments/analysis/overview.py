@@ -60,7 +60,23 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
                 ranked=not targeted,
             )
         )
+    if any(outcome.violation is not None for outcome in outcomes.values()):
+        tables.append(
+            compare(
+                Comparison(tuple(runs), outcomes, _violation, chosen),
+                Heading(
+                    "violations",
+                    "Violations",
+                    "median of the largest violation of a constraint at the best point",
+                ),
+                ranked=False,
+            )
+        )
     return Findings(tuple(tables), tuple(_charts(by_value, targeted)))
+
+
+def _violation(outcome: TrialResult) -> float:
+    return outcome.violation or 0.0  # without constraints there is none
 
 
 def _expected(data: Comparison) -> Table:
