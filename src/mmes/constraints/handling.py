@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
+from mmes.constraints.linear import exact_point
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
 Vector = NDArray[np.float64]
@@ -26,6 +27,10 @@ _WINDOW = 20
 _LONG, _HALF = 25, 0.5
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
+# A mean that violates constraints by so many tolerances at most may be moved to satisfy them.
+_NEAR = 100.0
+# By this share of f an exact point may be worse besides.
+_GRANTED = 1e-9
 # An inequality that holds holds by no more than this.
 _DEEPEST = -1e100
 # The share of normal numbers above two standard deviations.
@@ -213,6 +218,54 @@ class Handling:
         granted = _quantile(_SURE / size.size, len(g) - 1)
         excess = size - self._tolerances - granted * error
         return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
+
+    @property
+    def has_linear(self) -> bool:
+        """Whether some of the constraints are linear, with a matrix."""
+        return any(part.matrix is not None for part in self.given.parts)
+
+    def exact(self, space: Any) -> Vector | None:
+        """Return a point near the best one that satisfies the linear constraints to rounding.
+
+        None if the best point does, is not feasible, or there is no such point; `space` is where
+        the search takes place.
+        """
+        if self.best is None or not self.best.feasible or not self.has_linear:
+            return None
+        return exact_point(to_numpy(self.best.x), self.given.parts, space.box, space.integers)
+
+    def exact_mean(self, mean: Any, space: Any) -> Vector | None:
+        """Return a point near the mean that satisfies the linear constraints to rounding.
+
+        None as in `exact`, and if the mean violates constraints by much: the search is not there.
+        """
+        if self.lagrangian is None or not self.has_linear:
+            return None
+        if (self._sizes(self.lagrangian.mean) > _NEAR * self._tolerances).any():
+            return None
+        return exact_point(
+            to_numpy(mean).reshape(-1), self.given.parts, space.box, space.integers
+        )
+
+    def take_exact(
+        self, point: Any, table: Vector, kernel: Any, target: float | None = None
+    ) -> None:
+        """Keep an exact point instead of the best one, unless it costs more than it should.
+
+        By the multipliers it costs as much as the violations of the best point have gained; twice
+        that is granted, and rounding. A target that was reached stays so.
+        """
+        f, g = self._split(table)
+        best = self.best
+        if best is None or self.lagrangian is None or np.isnan(f[0]) or np.isnan(g[0]).any():
+            return
+        gained = float(np.add.reduce(best.prices * np.maximum(self._sizes(best.constraints), 0.0)))
+        granted = 2.0 * gained + _GRANTED * max(abs(best.value), 1.0)
+        missed = target is not None and best.value <= target < f[0]
+        if self._feasible(g[0]) and f[0] <= best.value + granted and not missed:
+            violation = float(np.maximum(self._sizes(g[0]), 0.0).max())
+            x = kernel.copy(point.reshape(-1))
+            self.best = Measurement(x, float(f[0]), g[0].copy(), best.prices, violation, True)
 
     def begin_again(self) -> None:
         """Begin another start, with new multipliers."""

@@ -30,22 +30,8 @@ _TURN_SECONDS = 0.1
 class Crew(Evaluator):
     """Lets replicas evaluate the candidates, which they generate themselves.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where the replicas are.
-    terms : Terms
-        Their number and settings.
-    task : Task
-        The objective and how to call it; pickled immediately.
-    retries : int
-        How often a lost evaluation is repeated.
-    lost : str
-        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
-    timeout : float or None
-        Seconds for one evaluation.
-    threads : int or None
-        Threads of the kernel of a replica.
+    The task is pickled immediately. `retries`, `lost` and `timeout` as in `ProcessEvaluator`;
+    `threads` are those of the kernel of a replica.
     """
 
     on_demand = True

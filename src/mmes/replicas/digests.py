@@ -35,14 +35,9 @@ MAY_DIFFER = ("machine type", "Python", "numpy", "kernel")
 
 
 def scalar_digest(es: AskTell, values: bytes) -> bytes:
-    """Return a digest (8 bytes) of the scalars of a state and of the values that led to it.
+    """Return a digest (8 bytes) of the scalars of a state and of the values told last.
 
-    Parameters
-    ----------
-    es : AskTell
-        The optimizer, between two generations.
-    values : bytes
-        The values it was told last; none before the first generation.
+    The optimizer is between two generations; there are no values before the first.
     """
     entries = es.state(copy=False)
     del entries["arrays"], entries["options"]

@@ -58,16 +58,9 @@ Rows = tuple[tuple[int, int], ...]
 class Replica:
     """A participant: adopts a state, catches up by values, evaluates rows, returns digests.
 
-    Parameters
-    ----------
-    task : bytes or Task
-        The objective and how to call it; pickled, if it is sent.
-    each : int or None
-        Worker processes for the evaluations; None evaluates here.
-    settings : dict
-        The further arguments of `make_evaluator` for those processes.
-    threads : int or None
-        Threads of the kernel.
+    The task is pickled where it was sent. `each` is the number of worker processes for the
+    evaluations, with `settings` for `make_evaluator`; None evaluates here. `threads` are those of
+    the kernel.
     """
 
     def __init__(

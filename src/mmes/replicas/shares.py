@@ -76,15 +76,7 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
 
 
 class Round:
-    """One generation being evaluated.
-
-    Parameters
-    ----------
-    generation : int
-        Its number, for messages.
-    rows : int
-        How many candidates there are.
-    """
+    """One generation of so many candidates being evaluated; its number is for messages."""
 
     def __init__(self, generation: int, rows: int):
         self.generation = generation

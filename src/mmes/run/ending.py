@@ -23,14 +23,7 @@ from mmes.run.state import RunState, Spent
 class Ending:
     """What a run does after its last generation, or after an error.
 
-    Parameters
-    ----------
-    settings : RunSettings
-    state : RunState
-    limits : Limits
-    evaluation : Evaluation
-    save : callable
-        Writes the checkpoint, if the run has one, and returns whether it did.
+    `save` writes the checkpoint, if the run has one, and returns whether it did.
     """
 
     def __init__(
@@ -44,6 +37,20 @@ class Ending:
         self._settings, self._options = settings, settings.limits
         self._state, self._limits, self._evaluation = state, limits, evaluation
         self._save = save
+
+    def make_exact(self, reason: StopReason) -> None:
+        """Move the best point so that it satisfies linear constraints to rounding."""
+        state, handled = self._state, self._state.constraints
+        hurried = reason in (StopReason.TIME_LIMIT, StopReason.REQUESTED)
+        if handled is None or hurried or state.noise.noisy or self._limits.evaluations_left() < 1:
+            return
+        x = handled.exact(self._settings.space)
+        if x is not None:
+            point = state.es.in_shape(state.es.kernel.from_host(x))
+            points, table = self._evaluation.values_at([point], 1)
+            with state.changing():
+                state.spent += Spent(1, failed=int(np.isnan(table[0]).any()))
+                handled.take_exact(points[0], table[0], state.es.kernel, self._options["target"])
 
     def evaluate_again(self) -> None:
         """Evaluate the best point and the mean again, where that is wanted and was not done."""
@@ -132,14 +139,8 @@ def attach(error: BaseException, result: Result | None) -> None:
 def close_all(closable: list[Any], first: BaseException | None, result: Result | None) -> None:
     """Close all of them; the first error is raised, and later ones are noted in it.
 
-    Parameters
-    ----------
-    closable : list
-        Objects with a method `close`.
-    first : BaseException or None
-        The error that ended the run, if one did; it is raised elsewhere.
-    result : Result or None
-        The result so far, which an error raised here gets.
+    `first` is the error that ended the run, if one did; it is raised elsewhere. An error that is
+    raised here gets the result so far.
     """
     raised = first
     for one in closable:

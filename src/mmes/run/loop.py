@@ -181,6 +181,7 @@ class Run:
                     self._follow()
                     self._evaluate_x0()
                     reason = self._loop()
+                    self._ending.make_exact(reason)
                     self._save()
                     self._interrupts.check()
                     self._ending.evaluate_again()
@@ -359,13 +360,19 @@ class Run:
         return True
 
     def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
-        """With constraints, see whether a search that has converged did so at a feasible point."""
+        """With constraints, see whether a search that has converged did so at a feasible point.
+
+        That is its mean, or one next to it that satisfies linear constraints to rounding.
+        """
         state, handled = self._state, self._state.constraints
         converged = reason in RESTARTABLE or reason is StopReason.NOISY
         if handled is None or handled.settled is not None:
             return reason
         if converged and self._limits.evaluations_left() >= 1:
-            points, table = self._evaluation.values_at([state.es.mean], 1)
+            es = state.es
+            exact = handled.exact_mean(es.mean, self._settings.space)
+            mean = es.mean if exact is None else es.in_shape(es.kernel.from_host(exact))
+            points, table = self._evaluation.values_at([mean], 1)
             with state.changing():
                 state.take_measured(points, table[0])
                 handled.end_at(table[0])

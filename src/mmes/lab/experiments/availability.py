@@ -14,7 +14,12 @@ from mmes import problems
 from mmes.base.loading import is_location
 from mmes.base.options import suggestion, validated
 from mmes.lab.clustering.solve import SearchSettings
-from mmes.lab.experiments.objectives import has_clustering_graph, is_clustering, resolve
+from mmes.lab.experiments.objectives import (
+    conditions,
+    has_clustering_graph,
+    is_clustering,
+    resolve,
+)
 from mmes.lab.experiments.plan import PlanError, Trial
 from mmes.lab.experiments.subspace_runs import METHODS
 from mmes.run.options import LIMITS
@@ -67,7 +72,7 @@ def missing_pieces(runs: Iterable[Trial]) -> list[str]:
 
 
 def refuse_mistakes(runs: Iterable[Trial]) -> None:
-    """Raise PlanError where a strategy, a problem or an option of the runs is not there or wrong.
+    """Raise PlanError if a strategy, problem or option of the runs is missing or wrong.
 
     The user's files are imported for this, because a missing function would fail every run.
     """
@@ -114,6 +119,7 @@ def _check_problem(run: Trial) -> None:
     options = dict(run.objective.options)
     if not is_clustering(run.objective.name):
         resolve(run.objective.name, run.dimension, options, run.seed)
+        conditions(run.objective.name, options)
         return
     if set(options) != {"beta"}:
         given = ", ".join(options) or "none"

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmes.base.loading import is_location
 from mmes.lab.experiments.availability import strategy_for
-from mmes.lab.experiments.objectives import is_clustering, resolve
+from mmes.lab.experiments.objectives import conditions, is_clustering, resolve
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult, thin
 from mmes.lab.experiments.subspace_runs import perform_over_subspaces
@@ -30,12 +30,7 @@ Traces = tuple[Vector, Vector, Vector]
 class Observed:
     """An objective that adds up the processor time spent in it and records its best values.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a (k, n) batch.
-    record_at : sequence of int
-        Evaluations after which the best value so far is noted.
+    It takes a (k, n) batch; `record_at` are the evaluations after which the best value is noted.
     """
 
     def __init__(self, function: Callable[[Vector], Vector], record_at: Sequence[int] = ()) -> None:
@@ -56,7 +51,7 @@ class Observed:
 
     def _record(self, values: Vector) -> None:
         if values.size == 1 and self._spent + 1 < self._ahead[0]:  # a step of a local search
-            self._best = min(self._best, values.item())  # in this order NaN changes nothing
+            self._best = min(self._best, values.item())  # this order ignores NaN
             self._spent += 1
             return
         while self._ahead and self._ahead[0] <= self._spent + values.size:
@@ -119,6 +114,7 @@ def perform(run: Trial) -> TrialResult:
         return perform_over_subspaces(run, versions())
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     place = starting_point(run, problem)
+    conditioned = conditions(run.objective.name, dict(run.objective.options))
     objective = Observed(problem.batch, run.record_at)
     # Runs share the machine with other runs: one thread each, unless the plan says otherwise.
     # Evaluations are counted as the papers count them: none of the start point, and of built-in
@@ -147,6 +143,7 @@ def perform(run: Trial) -> TrialResult:
         seed=run.seed,
         target=run.target,
         max_evaluations=run.max_evaluations,
+        **conditioned,
         **settings,
     )
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -154,12 +151,14 @@ def perform(run: Trial) -> TrialResult:
     kept = thin(evaluations, best)
     trace = (evaluations[kept], best[kept], result.history["sigma"][kept])
     evaluations, best, sigma = with_records(trace, objective.records)
+    # Where no feasible point was found, the value of another says nothing.
+    feasible = result.constraint_violation is None or result.best_seen < np.inf
     return TrialResult(
-        best=result.fun,
+        best=result.fun if feasible else np.inf,
         evaluations=result.nfev,
         generations=result.nit,
         restarts=result.starts - 1,
-        reached=run.target is not None and result.fun <= run.target,
+        reached=run.target is not None and feasible and result.fun <= run.target,
         status=result.reason.name,
         message=result.message,
         seconds=seconds,
@@ -170,4 +169,5 @@ def perform(run: Trial) -> TrialResult:
         trace_evaluations=evaluations,
         trace_best=best,
         trace_sigma=sigma,
+        violation=result.constraint_violation,
     )

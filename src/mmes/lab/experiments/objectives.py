@@ -12,7 +12,7 @@ import numpy as np
 
 from mmes import problems
 from mmes.base.loading import is_location, load_objective
-from mmes.evaluate.values import as_value
+from mmes.evaluate.values import as_value, as_vector
 from mmes.lab.clustering.graphs import Graph, dataset_names, graph_from_mat, load_graph
 from mmes.problems.problem import Problem, Vector
 
@@ -91,8 +91,50 @@ def _rowwise(function: Callable[[Vector], Any]) -> Callable[[Vector], Vector]:
     return lambda points: np.array([as_value(function(x)) for x in points])
 
 
+def conditions(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constraints and integers of a problem, as arguments of `mmes.minimize`.
+
+    Parameters
+    ----------
+    name : str
+        The problem; only functions have any.
+    options : mapping
+        Its settings. ``constraints`` names a function of the same file, whose content identifies
+        the runs; ``integers`` is ``"all"`` or indices, as in ``"0,1,2"``.
+    """
+    found: dict[str, Any] = {}
+    if not is_location(name):
+        return found
+    if "constraints" in options:
+        given = options["constraints"]
+        if not isinstance(given, str) or not given.isidentifier():
+            raise ValueError(
+                f"problem {name}: constraints must name a function of the same file, not {given!r}"
+            )
+        g = load_objective(f"{name.rpartition(':')[0]}:{given}")
+        found["constraints"] = g if options.get("vectorized", False) else _vectors(g, given)
+    if "integers" in options:
+        found["integers"] = _indices(name, options["integers"])
+    return found
+
+
+def _vectors(function: Callable[[Vector], Any], name: str) -> Callable[[Vector], Vector]:
+    return lambda points: np.array([as_vector(function(x), name) for x in points])
+
+
+def _indices(name: str, given: Any) -> Any:
+    if given in ("all", True):
+        return True
+    try:
+        return [int(index) for index in str(given).split(",")]
+    except ValueError:
+        raise ValueError(
+            f"problem {name}: integers must be 'all' or indices such as '0,1,2', not {given!r}"
+        ) from None
+
+
 def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Problem:
-    known = {"vectorized", "lower", "upper"}
+    known = {"vectorized", "lower", "upper", "constraints", "integers"}
     unknown = sorted(set(options) - known)
     if unknown:
         raise ValueError(
@@ -116,19 +158,10 @@ def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Pro
 def resolve(
     name: str, dimension: int, options: Mapping[str, Any] | None = None, seed: int = 0
 ) -> Problem:
-    """Return the problem of that name in that dimension.
+    """Return the problem of that name, built-in or a function, in that dimension.
 
-    Parameters
-    ----------
-    name : str
-        A built-in problem or a function.
-    dimension : int
-        Number of variables n.
-    options : mapping, optional
-        Settings of the problem; see `mmes.lab.experiments.plan.Objective`.
-    seed : int
-        Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
-        every run has a different rotation.
+    `options` are those of `mmes.lab.experiments.plan.Objective`. The seed draws the rotation of a
+    rotated problem, unless its options give one: as in the paper every run has another rotation.
     """
     if is_location(name):
         return _from_function(name, dimension, options or {})

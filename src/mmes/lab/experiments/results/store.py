@@ -56,8 +56,11 @@ COLUMNS: dict[str, str] = {
     "trace_evaluations": "List(Float64)",
     "trace_best": "List(Float64)",
     "trace_sigma": "List(Float64)",
+    "violation": "Float64",
 }
 """Columns of a stored run and their polars types; options and versions are JSON texts."""
+_LATER = {"violation"}
+"""Columns that older files lack."""
 
 
 class StoreError(RuntimeError):
@@ -68,7 +71,7 @@ class StoreError(RuntimeError):
 class TrialResult:
     """What one run gave."""
 
-    best: float  # Smallest value found.
+    best: float  # Smallest value found, of a feasible point; inf if there is none.
     # evaluations, generations, restarts: what it took.
     evaluations: int
     generations: int
@@ -88,6 +91,8 @@ class TrialResult:
     trace_evaluations: Floats
     trace_best: Floats
     trace_sigma: Floats
+    # The largest violation of a constraint at the best point; None without constraints.
+    violation: float | None = None
 
     @property
     def cost(self) -> float:
@@ -127,13 +132,7 @@ def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
 
 
 class Store:
-    """A folder of finished runs.
-
-    Parameters
-    ----------
-    folder : path
-        Made on the first write; may hold the runs of many plans.
-    """
+    """A folder of finished runs, made on the first write; it may hold the runs of many plans."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()  # the user's code may change the folder
@@ -215,7 +214,7 @@ def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
         raise StoreError(
             f"{path} has schema {version}, this version reads up to {SCHEMA_VERSION}: update mmes"
         )
-    missing = sorted(set(COLUMNS) - set(row))
+    missing = sorted(set(COLUMNS) - set(row) - _LATER)
     if missing:
         raise StoreError(f"{path} lacks the columns {', '.join(missing)}")
     try:
@@ -244,7 +243,7 @@ def run_of(row: Mapping[str, Any]) -> Trial:
 
 def outcome_of(row: Mapping[str, Any]) -> TrialResult:
     """Return the outcome part of a stored row."""
-    fields: dict[str, Any] = {name: row[name] for name in TrialResult.__dataclass_fields__}
+    fields: dict[str, Any] = {name: row.get(name) for name in TrialResult.__dataclass_fields__}
     fields["versions"] = json.loads(row["versions"])
     for name in ("trace_evaluations", "trace_best", "trace_sigma"):
         fields[name] = np.array(row[name], dtype=np.float64)
@@ -266,7 +265,8 @@ def thin(evaluations: Floats, best: Floats, limit: int = 256) -> NDArrayInt:
     falling = np.minimum.accumulate(best)
     with np.errstate(divide="ignore", invalid="ignore"):
         level = np.floor(np.log10(falling) * 5.0)  # five rungs per factor of ten
-    rungs = np.flatnonzero(np.diff(level, prepend=level[0]) < 0)
+        # inf - inf where no feasible point is known yet
+        rungs = np.flatnonzero(np.diff(level, prepend=level[0]) < 0)
     stride = max(1, -(-rungs.size // (limit // 2)))
     return np.unique(np.concatenate([[0], even, rungs[::-stride], [size - 1]]))
 
