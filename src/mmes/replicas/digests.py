@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mmes.base import memory
 from mmes.base.randomness import Stream, uniforms
+from mmes.base.tensors import to_numpy
 from mmes.base.version import __version__
 from mmes.checkpoint import FORMAT
 from mmes.errors import MMESWarning
@@ -93,6 +94,7 @@ def probe_of(es: AskTell) -> dict[str, Any]:
     return {
         "options": dict(es.options),
         "kernel": kernel_family(es),
+        "place": {} if es.kernel.device is None else {"device": es.options["device"]},
         "bounded": es.box is not None,
         "manifold": manifold.description() if manifold is not None and whole else None,
         "point": np.array(es.mean) if whole else None,
@@ -114,7 +116,7 @@ def probe(kind: type[AskTell], of: dict[str, Any]) -> dict[str, str]:
         es = _probe_search(kind, of)
     digest = hashlib.blake2b(digest_size=16)
     for generation in range(_PROBE_GENERATIONS):
-        points = es.ask()
+        points = to_numpy(es.ask())
         digest.update(_bytes(points))
         es.tell(uniforms(points.shape[0], 1, Stream.CHILD_SEED, generation))
         digest.update(float(es.sigma).hex().encode())
