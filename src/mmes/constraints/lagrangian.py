@@ -213,15 +213,15 @@ class Lagrangian:
             return
         share = np.count_nonzero((g[:, weighed] <= 0).all(axis=1)) / len(g)
         self.caution = min(max(self.caution + _RATE * (_WANTED - share), 0.0), _MOST)
-        wanted = np.maximum(self.caution * _quartiles_apart(g) / _APART, _ERROR * np.sqrt(self.noise))
+        wanted = np.maximum(
+            self.caution * _quartiles_apart(g) / _APART, _ERROR * np.sqrt(self.noise)
+        )
         wanted[~weighed] = 0.0
         margins = self.margins + _SMOOTHING * (wanted - self.margins)
         # No margin where a constraint has no scale.
         self.margins = np.where(margins < _ENDLESS, margins, 0.0)
 
-    def _adapt(
-        self, value: float, mean: Vector, stuck: NDArray[np.bool_], mu_eff: float
-    ) -> None:
+    def _adapt(self, value: float, mean: Vector, stuck: NDArray[np.bool_], mu_eff: float) -> None:
         lam, w, slow = self.multipliers, self.factors, max(self.n / mu_eff, 1.0)
         change = abs(
             value + float(self._penalties(mean)) - (self.value + float(self._penalties(self.mean)))

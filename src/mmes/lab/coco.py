@@ -167,7 +167,10 @@ def arguments_for(problem: Any, boxed: bool = False) -> dict[str, Any]:
 
     Integers come first in a problem, and have a box in any case.
     """
-    box, integers = (problem.lower_bounds, problem.upper_bounds), problem.number_of_integer_variables
+    box, integers = (
+        (problem.lower_bounds, problem.upper_bounds),
+        problem.number_of_integer_variables,
+    )
     given: dict[str, Any] = {
         "x0": problem.initial_solution_proposal(0),
         # Not COCO's proposals, which come from numpy's global generator.
