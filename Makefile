@@ -17,7 +17,8 @@ TORCH ?= torch==2.13.0 'triton==3.7.1; sys_platform == "linux"'
 # Kernels and strategies whose vectors live on a device; without a GPU on the CPU.
 GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahead.py tests/kernels/gpu/test_launch.py \
 	tests/kernels/test_without_population.py tests/strategies/shell/test_without_population.py \
-	tests/strategies/test_devices.py tests/run/test_devices.py
+	tests/strategies/test_devices.py tests/run/test_devices.py tests/replicas/test_devices.py \
+	tests/kernels/gpu/test_normals_ahead.py
 
 .PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock release bench reproduce clean
 .DEFAULT_GOAL := test

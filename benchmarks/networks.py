@@ -1,7 +1,7 @@
 """Networks without gradients, beside OpenAI-ES, PGPE and MeZO: what docs/networks.md reports.
 
     python benchmarks/networks.py transformer [--small] [--ours] [--seconds 500]
-    python benchmarks/networks.py large|policy [--small] [--seconds 250]
+    python benchmarks/networks.py large|policy [--small] [--seconds 250] [--only NAME ..]
 
 `transformer`: the model of ``examples/language_model.py`` (4.9 million parameters), trained on
 Python sources and tuned on C headers with a new batch per generation; the loss on held-out text
@@ -52,10 +52,12 @@ class Report:
         After which nothing new is begun.
     ours : bool
         Whether the peers are left out.
+    only : list of str
+        How the names of the runs that are made begin; all of them, if there is none.
     """
 
-    def __init__(self, name: str, seconds: float, ours: bool):
-        self.ours = ours
+    def __init__(self, name: str, seconds: float, ours: bool, only: list[str]):
+        self.ours, self._only = ours, tuple(only)
         self.path = Path(os.environ.get("OUT", ".")) / f"networks-{name}.json"
         self.rows: list[dict[str, Any]] = []
         self._seconds = seconds
@@ -70,6 +72,8 @@ class Report:
 
     def run(self, name: str, job: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
         """Do a job and add its result, if there is time; an error is a result too."""
+        if self._only and not name.startswith(self._only):
+            return None
         if time.perf_counter() - BEGAN > self._seconds:
             self.add(name=name, skipped="no time left")
             return None
@@ -380,9 +384,11 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="for a CPU, to see that it works")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--ours", action="store_true", help="the transformer without the peers")
+    parser.add_argument("--only", nargs="*", default=[], help="how names of runs begin")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    PARTS[given.part](Report(given.part, given.seconds, given.ours), given.small)
+    report = Report(given.part, given.seconds, given.ours, given.only)
+    PARTS[given.part](report, given.small)
 
 
 BEGAN = time.perf_counter()

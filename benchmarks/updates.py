@@ -1,12 +1,12 @@
 """Updates without a population on a GPU: their share of the copy bandwidth, and what limits them.
 
-    python benchmarks/updates.py [limits] [shapes] [accuracy] [generations] [--small]
+    python benchmarks/updates.py [limits] [shapes] [sampling] [accuracy] [generations] [--small]
 
 `limits`: the update that makes 16 parents again and adds them up, for n = 1e8 and 1e9, with 16
-directions in bfloat16 and means in float32; the same without random numbers, which shows what
-memory allows, and the random numbers alone, which shows what arithmetic allows.
-`shapes`: the same update, and the sampling of 46 independent candidates at n = 1e6, for different
-numbers of blocks and warps per program.
+directions in bfloat16 and means in float32; the same without random numbers, once more with its
+reads in the order of memory instead of that of the random numbers; and the random numbers alone.
+`shapes`: the same update for different numbers of blocks and warps per program.
+`sampling`: the sampling of 46 candidates at n = 1e6, likewise.
 `accuracy`: how far normal numbers made on the GPU are from those of numpy.
 `generations`: ask and tell of MMES and AdaptiveMMES without a population, n = 1e8 and 1e9, and the
 peak memory.
@@ -121,6 +121,25 @@ def without_draws(
 
 
 @triton.jit
+def in_order(
+    mean, path, row, directions, rows, factors, n, count,
+    USED: tl.constexpr, BLOCKS: tl.constexpr,
+):  # fmt: skip
+    """The same as `without_draws`, but neighbouring threads read neighbouring coordinates."""
+    at = tl.program_id(0).to(tl.int64) * (4 * BLOCKS) + tl.arange(0, 4 * BLOCKS)
+    inside = at < n
+    m = tl.load(mean + at, mask=inside)
+    s = tl.full([4 * BLOCKS], 0.0, tl.float32)
+    for k in range(count):
+        for j in tl.static_range(USED):
+            line = directions + tl.load(rows + k * USED + j) * n
+            weight = tl.load(factors + k * USED + j)
+            s = tl.fma(weight, tl.load(line + at, mask=inside).to(tl.float32), s)
+    p = tl.load(path + at, mask=inside)
+    _moved(mean, path, row, m, p, s, at, inside)
+
+
+@triton.jit
 def draws_alone(path, numbers, n, count, BLOCKS: tl.constexpr):
     """Add up the normal numbers of all parents; read and write one vector."""
     block = tl.program_id(0).to(tl.int64) * BLOCKS + tl.arange(0, BLOCKS)
@@ -182,6 +201,9 @@ def limits(copy: float, small: bool) -> None:
             "without random numbers": lambda u=update, t=tensors: u.part(
                 without_draws, t, USED=USED
             ),
+            "the same in the order of memory": lambda u=update, t=tensors: u.part(
+                in_order, t, USED=USED
+            ),
             "random numbers alone": lambda u=update, p=path, x=numbers: u.part(draws_alone, (p, x)),
         }
         for name, call in parts.items():
@@ -195,16 +217,20 @@ def limits(copy: float, small: bool) -> None:
 
 
 def shapes(copy: float, small: bool) -> None:
-    """Report the update and sampling for several sizes of a program."""
+    """Report the update for several sizes of a program."""
     n = 10**3 if small else 10**8
     update, given = Update(n), (fused.BLOCKS, fused.WARPS)
-    for blocks, warps in ((128, 1), (128, 2), (128, 4), (256, 2), (256, 4), (512, 4), (512, 8)):
+    for blocks, warps in ((64, 1), (128, 1), (256, 1), (128, 2), (256, 2), (256, 4), (512, 4)):
         fused.BLOCKS, fused.WARPS = blocks, warps
+        update.kernel.launch.forget()
         taken = seconds(update.whole, 5)
         report(name="update", blocks=blocks, warps=warps, ms=round(1e3 * taken, 3),
                share_of_copy=round(n * BYTES / taken / copy, 3))  # fmt: skip
     fused.BLOCKS, fused.WARPS = given
-    del update
+
+
+def sampling(copy: float, small: bool) -> None:
+    """Report the sampling of one generation for several sizes of a program."""
     n = 10**3 if small else 10**6
     kept = triton_sampling.BLOCKS, triton_sampling.WARPS, triton_sampling.DRAWS
     for blocks, warps in ((128, 1), (128, 2), (128, 4), (256, 2), (256, 4)):
@@ -309,7 +335,7 @@ def generation(strategy: str, n: int, copy: float) -> dict[str, Any]:
     }
 
 
-PARTS = {f.__name__: f for f in (limits, shapes, accuracy, generations)}
+PARTS = {f.__name__: f for f in (limits, shapes, sampling, accuracy, generations)}
 
 
 def main() -> None:

@@ -156,6 +156,34 @@ def test_row35_only_the_candidate_that_kills_the_worker_is_charged():
     assert result.retried == 4  # its batch, one by one
 
 
+class KilledAsItIsLoaded:
+    """A sphere whose first five copies in other processes get a signal as they are loaded."""
+
+    def __init__(self, file, number):
+        self.file, self.number, self.home = str(file), number, os.getpid()
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        if os.getpid() == self.home:
+            return
+        with open(self.file, "ab", buffering=0) as file:
+            if file.tell() < 5:
+                file.write(b".")
+                os.kill(os.getpid(), self.number)
+
+    def __call__(self, x):
+        return hostile.sphere(x)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_row07_workers_killed_one_after_the_other_as_they_start(tmp_path, number, same):
+    """Failed before with SIGTERM: taken for a script that starts itself, after three."""
+    objective = KilledAsItIsLoaded(tmp_path / "loaded", number)
+    result = mmes.minimize(objective, *START, seed=5, max_evaluations=60, workers=1)
+    same(result, plain(max_evaluations=60))
+    assert (tmp_path / "loaded").stat().st_size == 5
+
+
 def test_row34_a_killed_fork_server_is_replaced(tmp_path, same):
     objective = KillsTheForkServer(str(tmp_path), at=(20, 60, 100, 140))
     result = mmes.minimize(objective, *START, seed=5, max_evaluations=200, workers=2)

@@ -15,6 +15,8 @@ from paths import ROOT
 
 PAGES = sorted((ROOT / "docs" / "five-minutes").glob("*.md"))
 NEEDED = {"pytorch": "torch", "scipy": "scipy", "researcher": "polars", "cluster": "mpi4py"}
+# These start many processes, and take longer than all others together.
+LONG = ("cluster", "researcher", "simulator")
 RECIPES = ROOT / "examples" / "clusters"
 
 
@@ -24,7 +26,10 @@ def follow(page: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(300)  # seconds on a quiet machine
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem in LONG)) for p in PAGES],
+)
 def test_a_page_can_be_followed(page: Path) -> None:
     needed = NEEDED.get(page.stem)
     if needed and importlib.util.find_spec(needed) is None:

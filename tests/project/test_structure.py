@@ -24,7 +24,7 @@ PUBLIC = {
     ("integrations/torch.py", "minimize_module"),
 }
 # Code for the device: Triton takes every pointer and every number as a parameter of its own.
-DEVICE_CODE = {"kernels/gpu/triton_code.py", "kernels/gpu/triton_steps.py"}
+DEVICE_CODE = {f"kernels/gpu/triton_{part}.py" for part in ("code", "learning", "steps")}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:

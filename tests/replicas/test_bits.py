@@ -85,7 +85,10 @@ def test_a_manifold_and_a_strategy_of_ones_own():
     equal(with_replicas, mmes.minimize(np.sum, start, 0.1, seed=1, **options))
 
 
-@pytest.mark.parametrize("kind", ["Grassmann", "Stiefel", "Oblique"])
+@pytest.mark.parametrize(
+    "kind",
+    ["Stiefel", *(pytest.param(k, marks=pytest.mark.slow) for k in ("Grassmann", "Oblique"))],
+)
 def test_matrices_give_the_serial_bits(kind):
     options = {"manifold": getattr(mmes.spaces.manifolds, kind)(10, 2), "max_generations": 25}
     for seed in range(1, 4):

@@ -119,6 +119,7 @@ def test_ray_is_left_running(ray):
     assert ray.is_initialized()
 
 
+@pytest.mark.slow  # that of a killed worker compares them too
 def test_dask_gives_the_serial_bits(client):
     for objective, options in CASES.values():
         equal(run(objective, workers=Dask(client, 2), **options), run(objective, **options))

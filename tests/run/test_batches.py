@@ -195,6 +195,28 @@ def test_failures_are_counted_and_the_run_goes_on() -> None:
         solve(lambda x, batch: batch["no such key"])
 
 
+def test_row48_a_mean_that_fails_at_the_end_is_no_success() -> None:
+    """Failed before: success, with fun = nan."""
+    options: dict[str, Any] = {"xtol": 1e-2, "max_generations": 2000}
+
+    def sphere(x: np.ndarray, batch: int) -> float:
+        return float((x - 1) @ (x - 1)) + batch
+
+    whole = solve(sphere, batches=int, **options)
+    assert whole.success
+    calls = iter(range(whole.nfev))
+
+    def failing(x: np.ndarray, batch: int) -> float:
+        return math.nan if next(calls) == whole.nfev - 1 else sphere(x, batch)
+
+    with pytest.warns(mmes.errors.FailedEvaluationWarning):
+        result = solve(failing, batches=int, **options)
+    assert (result.reason, result.nfev, result.failed) == (whole.reason, whole.nfev, 1)
+    assert math.isnan(result.fun)
+    assert not result.success
+    assert not solve(sphere, batches=int, validation=lambda x: math.nan, **options).success
+
+
 def test_without_a_population_the_candidates_see_the_same_batch() -> None:
     same(solve(rows_at_once=3), solve(rows_at_once="all"))
 

@@ -141,7 +141,7 @@ def test_a_resumed_run_keeps_what_was_validated(tmp_path: Path, broken_at: int) 
         mmes.resume(path, sphere, patience=None)
 
 
-def test_what_is_kept_by_its_loss_is_not_taken_for_the_best_point() -> None:
+def test_row48_what_is_kept_by_its_loss_is_not_taken_for_the_best_point() -> None:
     # The question about noise evaluates the best point again, and so did it with the mean that was
     # validated best: its value is another one.
     options: dict[str, Any] = {"xtol": 1e-2, "max_generations": None}

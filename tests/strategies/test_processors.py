@@ -45,7 +45,7 @@ def digest(level, variables, names):
         env=os.environ | variables,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
     )
     if done.returncode and "NPY_DISABLE_CPU_FEATURES" in done.stderr:
         return None  # this processor has nothing to be switched off

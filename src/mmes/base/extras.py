@@ -7,14 +7,9 @@ from typing import Any
 
 
 def require(module: str, extra: str = "bench") -> Any:
-    """Import an optional package; if it is missing, name the extra of mmes that installs it.
+    """Import an optional package such as ``"matplotlib.pyplot"``.
 
-    Parameters
-    ----------
-    module : str
-        The module to import, for example ``"polars"`` or ``"matplotlib.pyplot"``.
-    extra : str
-        The extra of this package that installs it.
+    If it is missing, the error names the extra of mmes that installs it.
     """
     try:
         return import_module(module)
@@ -29,15 +24,7 @@ def require(module: str, extra: str = "bench") -> Any:
 
 
 def missing(package: str, extra: str) -> ImportError:
-    """Return the error that names the extra of mmes that installs a package.
-
-    Parameters
-    ----------
-    package : str
-        The package that could not be imported.
-    extra : str
-        The extra that installs it.
-    """
+    """Return the error that names the extra of mmes that installs a package."""
     return ImportError(
         f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'", name=package
     )

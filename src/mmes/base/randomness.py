@@ -31,6 +31,7 @@ _ROUNDS = 10
 SEED_LIMIT = 2**64
 
 Candidates = int | NDArray[np.integer]
+Generations = int | NDArray[np.integer]
 
 
 class Stream(IntEnum):
@@ -73,18 +74,9 @@ class Stream(IntEnum):
 
 
 def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:
-    """Return the Philox4x32-10 blocks of the counters.
+    """Return the Philox4x32-10 blocks of the counters, one of four uint32 per row.
 
-    Parameters
-    ----------
-    counter : ndarray of uint32, shape (..., 4)
-        One counter per row.
-    seed : int
-        The 64-bit key.
-
-    Returns
-    -------
-    ndarray of uint32, shape (..., 4)
+    The seed is the 64-bit key.
     """
     c0, c1, c2, c3 = (counter[..., i].astype(np.uint64) for i in range(4))
     key0, key1 = seed & 0xFFFFFFFF, seed >> 32
@@ -101,17 +93,19 @@ def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:
 
 
 def words(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
+    count: int, seed: int, stream: int, generation: Generations = 0, candidate: Candidates = 0
 ) -> NDArray[np.uint32]:
     """Return the first `count` random words of the sequence at this address.
 
-    For an array of candidates, one sequence per row; so do the other functions.
+    For an array of candidates, one sequence per row; so do the other functions. There may be as
+    many generations then, one of each.
     """
     chunks = -(-count // CHUNK)
     counter = np.empty((*np.shape(candidate), chunks * LANES, 4), dtype=np.uint32)
     counter[..., 0] = np.arange(chunks * LANES, dtype=np.uint32)
     counter[..., 1] = np.asarray(candidate, dtype=np.uint32)[..., None]
-    counter[..., 2:] = generation, stream
+    counter[..., 2] = np.asarray(generation, dtype=np.uint32)[..., None]
+    counter[..., 3] = stream
     blocks = philox(counter, seed).reshape(*np.shape(candidate), chunks, LANES, 4)
     return np.swapaxes(blocks, -1, -2).reshape(*np.shape(candidate), -1)[..., :count]
 
@@ -124,7 +118,7 @@ def uniforms(
 
 
 def normals(
-    count: int, seed: int, stream: int, generation: int = 0, candidate: Candidates = 0
+    count: int, seed: int, stream: int, generation: Generations = 0, candidate: Candidates = 0
 ) -> NDArray[np.float32]:
     """Return standard normal numbers in float32, by the Box-Muller transform.
 

@@ -323,7 +323,7 @@ def _check_directory(file: IO[bytes], size: int, path: Path) -> None:
     file.seek(max(size - _END.size - _COMMENT - _END64.size - _LOCATOR64, 0))
     tail = file.read()
     end = len(tail) - _END.size - _COMMENT
-    # At no other place, so that zipfile cannot find another end than this one.
+    # Only at this place, so that zipfile cannot find another end.
     if end < 0 or tail[end : end + 4] != _END_MARK or tail[-_END.size :][:4] == _END_MARK:
         raise CheckpointCorrupt(f"{path} is corrupt or not a checkpoint")
     lengths = [*_END.unpack_from(tail, end)]

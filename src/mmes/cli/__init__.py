@@ -60,12 +60,9 @@ def _commands() -> dict[str, Callable[[], Callable[[list[str]], int]]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code. A mistake prints one line.
+    """Run the command line, by default that of the process, and return its exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
+    A mistake prints one line.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

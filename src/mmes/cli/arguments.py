@@ -18,13 +18,8 @@ from mmes.cli.status import Mistake
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises `Mistake` instead of exiting.
 
-    Parameters
-    ----------
-    args : sequence of str or None
-        The arguments to parse, for a command with expert flags: ``--help`` hides them,
-        ``--help-all`` shows them.
-    **options
-        Those of `argparse.ArgumentParser`.
+    A command with expert flags gives the arguments to parse: ``--help`` hides the flags,
+    ``--help-all`` shows them.
     """
 
     def __init__(self, args: Sequence[str] | None = None, **options: Any):

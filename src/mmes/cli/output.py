@@ -23,16 +23,8 @@ FILES = ("result.json", "x.npy", "mean.npy", "history.csv")
 def output_folder(folder: Path, given: str | None, overwrite: bool = False) -> Path:
     """Create the folder for the results before the run, and return it.
 
-    If none is given, a new one is created that no other run uses.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder, or the first to try.
-    given : str or None
-        What the user gave.
-    overwrite : bool
-        Whether an existing result may be replaced.
+    If none is given, a new one is created that no other run uses; `folder` is then the first to
+    try. `overwrite` says whether an existing result may be replaced.
     """
     first = folder.name
     there = [name for name in FILES if (folder / name).exists()] if given else []

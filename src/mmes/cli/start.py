@@ -21,16 +21,8 @@ def where_to_start(
 ) -> dict[str, Any]:
     """Return x0, sigma0, bounds with their handling and scale, and the seed of a drawn start.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        What was given on the command line.
-    problem : Problem or None
-        The built-in problem, if it is one.
-    options : dict
-        The options given, for the seed.
-    needs_box : bool
-        Whether the search stays in the problem's box.
+    `problem` is the built-in problem, if it is one; `needs_box` says whether the search stays in
+    its box. The options are needed for the seed.
     """
     x0, bounds = arguments.x0, arguments.bounds
     n = _dimension(arguments.dim if problem is None else problem.dimension, x0, bounds)

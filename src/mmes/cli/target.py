@@ -37,12 +37,7 @@ class BuiltIn:
 def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the objective that a target names.
 
-    Parameters
-    ----------
-    target : str
-        A built-in problem, ``file.py:function`` or ``package.module:function``.
-    problem_options : dict
-        Options of a built-in problem.
+    It is a built-in problem, ``file.py:function`` or ``package.module:function``.
     """
     if is_location(target):
         try:

@@ -23,13 +23,9 @@ def is_evaluator(thing: Any) -> bool:
 class EvaluatorAdapter(Evaluator):
     """Adapts a custom evaluator to the interface that the loop calls.
 
-    Parameters
-    ----------
-    inner : object
-        Has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
-        `told` are optional.
-    rows : bool
-        Whether it returns a row per point: the value, then the constraints.
+    It has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
+    `told` are optional. `rows` says whether it returns a row per point: the value, then the
+    constraints.
     """
 
     def __init__(self, inner: Any, rows: bool = False):

@@ -9,15 +9,7 @@ from mmes.evaluate.factory import Factory
 
 
 class WithArguments:
-    """An objective that is called with further arguments; unlike a closure it can be pickled.
-
-    Parameters
-    ----------
-    fun : callable
-        The objective.
-    args : tuple
-        Arguments after the point.
-    """
+    """An objective that is called with further arguments; unlike a closure it can be pickled."""
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]):
         self.fun, self.args = fun, args

@@ -12,19 +12,8 @@ class OnBatch:
     """An objective that is called with the batch of the current generation.
 
     It is sent to workers like any objective. The batch is sent with the candidates, or only its
-    number if every process can compute the batch from the number.
-
-    Parameters
-    ----------
-    fun : callable
-        Takes a point, or points, and a batch; may be a `Factory` of such a function.
-    numbered : callable, optional
-        Returns the batch of a generation, given its number.
-
-    Attributes
-    ----------
-    ticket : object
-        The number of the current generation, or the batch.
+    number if every process can compute the batch from the number: `numbered` returns the batch of a
+    generation. `ticket` is the number or the batch. `fun` may be a `Factory`.
     """
 
     def __init__(self, fun: Callable[..., Any], numbered: Callable[[int], Any] | None = None):
@@ -56,15 +45,7 @@ class OnBatch:
 
 
 def with_batches(fun: Any, batches: Any) -> Any:
-    """Return the objective of one argument; with batches, the one of the current batch.
-
-    Parameters
-    ----------
-    fun : callable or None
-        The objective.
-    batches : callable, iterable or None
-        As in `mmes.minimize`.
-    """
+    """Return the objective of one argument; with batches, the one of the current batch."""
     if batches is None or not callable(fun):
         return fun
     return OnBatch(fun, batches if callable(batches) else None)

@@ -28,16 +28,8 @@ def make_evaluator(
 ) -> Evaluator:
     """Return the evaluator for the arguments of `minimize`.
 
-    Parameters
-    ----------
-    fun : callable or None
-        The objective; None is allowed with a custom evaluator, which has it.
-    workers, catch
-        As in `mmes.minimize`.
-    options : mapping
-        Those of `EVALUATION`, checked.
-    rows : bool
-        Whether a point has several values, including its constraints.
+    None as objective is allowed with a custom evaluator. `options` are those of `EVALUATION`,
+    checked; `rows` says whether a point has several values, including its constraints.
     """
     catch = _checked_catch(catch)
     if is_evaluator(workers):

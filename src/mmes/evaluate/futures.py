@@ -24,22 +24,11 @@ _LOOK_SECONDS = 0.05
 class FuturesEvaluator(Evaluator):
     """Submits the candidates to an executor.
 
-    Parameters
-    ----------
-    task : Task
-        The objective and how to call it.
-    workers : executor, or callable without arguments that creates one
-        The executor. A given executor stays open at the end, because its owner may need it. One
-        that was created here is shut down at the end, and replaced if it breaks.
-    retries : int
-        How often an evaluation that the executor lost is submitted again. If the executor broke,
-        only an evaluation that was alone in it counts as lost; the others are submitted again one
-        by one.
-    lost : str
-        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
-    chunk_size : int or None
-        Candidates submitted at a time; by default one, or, for a vectorized objective, an equal
-        share for each core of this machine.
+    A given executor stays open at the end, because its owner may need it. One that a given function
+    created is shut down at the end, and replaced if it breaks: then only an evaluation that was
+    alone in it counts as lost; the others are submitted again one by one. `retries`, `lost` and
+    `chunk_size` as in `ProcessEvaluator`; the default of the last is one candidate, or, for a
+    vectorized objective, an equal share for each core of this machine.
     """
 
     polls = True

@@ -95,6 +95,16 @@ class MakesEvaluator(Protocol):
 
 
 @runtime_checkable
+class HoldsDevices(Protocol):
+    """Replicas that may hold the optimizer on a device and evaluate there."""
+
+    @property
+    def holds_devices(self) -> bool:
+        """Whether these do."""
+        ...
+
+
+@runtime_checkable
 class SharesResult(Protocol):
     """Workers whose processes all make the same call, like the ranks of an MPI job."""
 

@@ -48,7 +48,8 @@ class Task:
         if failure is not None:
             return failure
         began = time.perf_counter()
-        points.flags.writeable = False
+        if isinstance(points, np.ndarray):
+            points.flags.writeable = False
         values: list[Any] = []
         answering = False  # whether the objective has returned, so that the value is to blame
         try:

@@ -11,14 +11,8 @@ import numpy as np
 class RowsOnDemand:
     """Behaves like an array of points, one per row, and generates rows when they are read.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the points of these rows, an array with one per row; always the same ones.
-    shape : tuple of int
-        The shape of an array of all of them.
-    at_once : int
-        Maximum number of points generated at a time.
+    `make` returns the points of given rows, always the same ones; at most `at_once` are made at a
+    time. `shape` is that of an array of all of them.
     """
 
     def __init__(self, make: Callable[[Any], Any], shape: tuple[int, ...], at_once: int):

@@ -16,13 +16,7 @@ from mmes.evaluate.values import answer_of, as_value, as_values, joined, togethe
 class SerialEvaluator(Evaluator):
     """Calls the objective for one row at a time.
 
-    Parameters
-    ----------
-    objective : callable
-        Takes one point, returns its value.
-    catch : tuple of exception types
-        Exceptions after which a candidate counts as failed (NaN, ranked last) instead of ending the
-        run.
+    After an exception of `catch` a candidate counts as failed (NaN, ranked last).
     """
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
@@ -62,12 +56,7 @@ class SerialEvaluator(Evaluator):
 class VectorizedEvaluator(Evaluator):
     """Calls the objective once per generation with all rows, or in parts if all are too many.
 
-    Parameters
-    ----------
-    objective : callable
-        Takes a (k, n) array, returns k values.
-    catch : tuple of exception types
-        Exceptions after which all candidates of the call count as failed instead of ending the run.
+    After an exception of `catch` all candidates of the call count as failed.
     """
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):

@@ -7,21 +7,9 @@ from typing import Any
 
 
 def refuse_own_options(options: Mapping[str, Any], adapter: str, own: Mapping[str, str]) -> None:
-    """Refuse the options that an adapter sets itself.
+    """Raise TypeError if an option is given that an adapter sets itself.
 
-    Parameters
-    ----------
-    options : mapping
-        What the user gave.
-    adapter : str
-        The name of the adapter.
-    own : mapping of str to str
-        What to use instead, by the name of the option.
-
-    Raises
-    ------
-    TypeError
-        If one of them is given.
+    `own` says what to use instead, by the name of the option.
     """
     for name, instead in own.items():
         if name in options:

@@ -21,14 +21,8 @@ class LowPrecisionWarning(MMESWarning):
 class SmallSteps:
     """Warns once when the candidates of a generation differ too little for a floating-point type.
 
-    Parameters
-    ----------
-    resolution : float
-        The format's relative resolution, for example 1.2e-7 for float32.
-    format_name : str
-        Its name.
-    way_out : str
-        What the user can do.
+    `resolution` is the relative resolution of the type, for example 1.2e-7 for float32; `way_out`
+    says what the user can do.
     """
 
     def __init__(self, resolution: float, format_name: str, way_out: str):

@@ -85,16 +85,8 @@ def choose_kernel(
 ) -> Kernel:
     """Return the kernel of that name; ``"auto"`` chooses the fastest available one.
 
-    Parameters
-    ----------
-    name : str
-        One of `KERNELS` or `DEVICE_KERNELS`, or ``"auto"``.
-    threads : int or None
-        For kernels on the host.
-    device : str or None
-        Where the vectors are; None means numpy arrays.
-    precision : Precision or None
-        For kernels on a device.
+    `threads` are for kernels on the host, `precision` for those on a device. The device says where
+    the vectors are; None means numpy arrays.
 
     Raises
     ------

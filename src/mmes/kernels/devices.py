@@ -67,9 +67,9 @@ def started_from(x0: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     return to_numpy(x0), found | options | {"device": named}
 
 
-def check_workers(workers: Any, own: bool, device: str | None) -> None:
+def check_workers(workers: Any, able: bool, device: str | None) -> None:
     """Raise ValueError if points on a device would have to be sent to workers."""
-    if device is not None and workers is not None and not own:
+    if device is not None and workers is not None and not able:
         raise ValueError(
             f"workers={workers!r} cannot be combined with device={device!r}: candidates are "
             "generated and evaluated on the device; vectorized=True evaluates all of them in "

@@ -30,22 +30,8 @@ def planned_bytes(population_size: int, n: int) -> int:
 
 
 class ManifoldKernel(HostVectors):
-    """A `Kernel` whose vectors are points and tangents of a manifold.
+    """A `Kernel` whose vectors are points and tangents of a manifold; `inner` draws the flat steps.
 
-    Parameters
-    ----------
-    inner : Kernel
-        Draws the flat steps.
-    manifold : Manifold
-        The space.
-
-    Attributes
-    ----------
-    tangents : ndarray
-        The steps of the last sampled generation, one per candidate.
-
-    Notes
-    -----
     The tangents of the last sampled generation are kept, because on some manifolds a point does not
     determine the step that led to it. `recombine` follows `sample` within a generation, so they are
     always those of the parents.

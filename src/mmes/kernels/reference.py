@@ -117,8 +117,9 @@ class ReferenceKernel(HostVectors):
 
     def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
         """See `ReducingKernel.follow_noise`."""
-        path, weights, decay, gain, *address = call
-        self.blend(path, decay, gain, self.noise_sum(weights, path.size, *address))
+        path, weights, decay, gain, noise, seed, generation = call
+        total = self.noise_sum(weights, path.size, noise, seed, generation)
+        self.blend(path, decay, gain, total)
         if lesson is not None:
             self.adapt_scale(lesson)
 

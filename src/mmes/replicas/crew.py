@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.tensors import to_numpy
 from mmes.errors import LostWorkerWarning, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task
@@ -30,22 +31,8 @@ _TURN_SECONDS = 0.1
 class Crew(Evaluator):
     """Lets replicas evaluate the candidates, which they generate themselves.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where the replicas are.
-    terms : Terms
-        Their number and settings.
-    task : Task
-        The objective and how to call it; pickled immediately.
-    retries : int
-        How often a lost evaluation is repeated.
-    lost : str
-        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
-    timeout : float or None
-        Seconds for one evaluation.
-    threads : int or None
-        Threads of the kernel of a replica.
+    The task is pickled immediately. `retries`, `lost` and `timeout` as in `ProcessEvaluator`;
+    `threads` are those of the kernel of a replica.
     """
 
     on_demand = True
@@ -198,7 +185,7 @@ class Crew(Evaluator):
         head = self.roster.head
         if current.shipped or head is None:
             assert current.points is not None
-            message: Message = ("points", current.generation, current.points[list(batch)])
+            message: Message = ("points", current.generation, to_numpy(current.points[list(batch)]))
         else:
             told = head.since(member.generation)
             if told is None:
@@ -309,6 +296,11 @@ class Engaged:
     """The base of `Local`, `Dask` and `Ray`: what is handed to `workers=`, and makes a crew."""
 
     terms: Terms
+
+    @property
+    def holds_devices(self) -> bool:
+        """See `HoldsDevices`: processes of a replica do not see its device."""
+        return self.terms.each is None
 
     def _engine(self) -> tuple[Engine, int | None]:
         """Return the engine, and the threads of the kernel of each replica."""

@@ -69,15 +69,7 @@ class _Call:
 
 
 class DaskEngine:
-    """See `Engine`.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster.
-    count : int or None
-        Number of requested actors, for messages.
-    """
+    """See `Engine`; `count` is the number of requested actors, for messages."""
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
 

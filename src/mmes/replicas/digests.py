@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mmes.base import memory
 from mmes.base.randomness import Stream, uniforms
+from mmes.base.tensors import to_numpy
 from mmes.base.version import __version__
 from mmes.checkpoint import FORMAT
 from mmes.errors import MMESWarning
@@ -35,14 +36,9 @@ MAY_DIFFER = ("machine type", "Python", "numpy", "kernel")
 
 
 def scalar_digest(es: AskTell, values: bytes) -> bytes:
-    """Return a digest (8 bytes) of the scalars of a state and of the values that led to it.
+    """Return a digest (8 bytes) of the scalars of a state and of the values told last.
 
-    Parameters
-    ----------
-    es : AskTell
-        The optimizer, between two generations.
-    values : bytes
-        The values it was told last; none before the first generation.
+    The optimizer is between two generations; there are no values before the first.
     """
     entries = es.state(copy=False)
     del entries["arrays"], entries["options"]
@@ -98,6 +94,7 @@ def probe_of(es: AskTell) -> dict[str, Any]:
     return {
         "options": dict(es.options),
         "kernel": kernel_family(es),
+        "place": {} if es.kernel.device is None else {"device": es.options["device"]},
         "bounded": es.box is not None,
         "manifold": manifold.description() if manifold is not None and whole else None,
         "point": np.array(es.mean) if whole else None,
@@ -119,7 +116,7 @@ def probe(kind: type[AskTell], of: dict[str, Any]) -> dict[str, str]:
         es = _probe_search(kind, of)
     digest = hashlib.blake2b(digest_size=16)
     for generation in range(_PROBE_GENERATIONS):
-        points = es.ask()
+        points = to_numpy(es.ask())
         digest.update(_bytes(points))
         es.tell(uniforms(points.shape[0], 1, Stream.CHILD_SEED, generation))
         digest.update(float(es.sigma).hex().encode())

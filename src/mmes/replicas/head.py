@@ -34,25 +34,10 @@ class Snapshot:
 
 
 class HeadState:
-    """What replicas follow.
+    """What replicas follow: the head's optimizer, with a number `run` of its own.
 
-    Parameters
-    ----------
-    es : AskTell
-        The head's optimizer.
-    run : int
-        A unique number for each optimizer.
-
-    Attributes
-    ----------
-    es, run
-        As given.
-    probe : dict
-        What `digests.probe` needs.
-    fingerprint : dict
-        Description of the head's machine, and its digest of the probe.
-    kind : bytes
-        The strategy and the manifold, as pickled classes.
+    `probe` is what `digests.probe` needs, `fingerprint` describes the head's machine and has its
+    digest of the probe, and `kind` has the strategy and the manifold as pickled classes.
     """
 
     def __init__(self, es: AskTell, run: int):

@@ -97,19 +97,7 @@ class MPI:
 
 
 class Head(Evaluator):
-    """The evaluator of rank 0.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        Who takes part.
-    terms : Terms
-        How they work.
-    task : Task
-        The objective and how to call it.
-    settings : dict
-        Further arguments for the worker processes inside a rank.
-    """
+    """The evaluator of rank 0; `settings` are for the worker processes inside a rank."""
 
     on_demand = True
 

@@ -69,17 +69,7 @@ class Ray(Engaged):
 
 
 class RayEngine:
-    """See `Engine`.
-
-    Parameters
-    ----------
-    count : int or None
-        Number of requested actors, for messages.
-    options : dict
-        Ray's options of an actor.
-    address : str or None
-        As for ``ray.init``.
-    """
+    """See `Engine`; `count` is the number of requested actors, for messages."""
 
     def __init__(self, count: int | None, options: dict[str, Any], address: str | None):
         self._ray = _imported()

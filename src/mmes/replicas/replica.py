@@ -58,16 +58,9 @@ Rows = tuple[tuple[int, int], ...]
 class Replica:
     """A participant: adopts a state, catches up by values, evaluates rows, returns digests.
 
-    Parameters
-    ----------
-    task : bytes or Task
-        The objective and how to call it; pickled, if it is sent.
-    each : int or None
-        Worker processes for the evaluations; None evaluates here.
-    settings : dict
-        The further arguments of `make_evaluator` for those processes.
-    threads : int or None
-        Threads of the kernel.
+    The task is pickled where it was sent. `each` is the number of worker processes for the
+    evaluations, with `settings` for `make_evaluator`; None evaluates here. `threads` are those of
+    the kernel.
     """
 
     def __init__(
@@ -85,6 +78,7 @@ class Replica:
         self._evaluator: Evaluator | None = None
         self._kind: type[AskTell] | None = None
         self._kernel = "auto"
+        self._place: dict[str, str] = {}
         self._run = -1
         self.es: AskTell | None = None
         self._last = b""
@@ -114,7 +108,7 @@ class Replica:
     def _on_probe(self, kind: bytes, of: dict[str, Any]) -> tuple[Any, ...]:
         # From the head, through the engine, as the objective. Loading a manifold makes it known.
         strategy: type[AskTell] = pickle.loads(kind)[0]
-        self._kind, self._kernel = strategy, of["kernel"]
+        self._kind, self._kernel, self._place = strategy, of["kernel"], of["place"]
         return "here", digests.probe(strategy, of)
 
     def _on_prepare(self) -> tuple[Any, ...]:
@@ -157,7 +151,10 @@ class Replica:
             raise RuntimeError(f"run {run} cannot be adopted: its state has not arrived")
         # Never by the constructor: it would reduce the archive to the memory of this machine.
         self.es = self._kind.from_state(
-            entries | {"arrays": arrays}, kernel=self._kernel, threads=self._threads
+            entries | {"arrays": arrays},
+            kernel=self._kernel,
+            threads=self._threads,
+            **self._place,
         )
         self._coming, self._run, self._last, self._sampled = None, run, last, -1
         return "here", self.es.generation
@@ -190,7 +187,8 @@ class Replica:
         own = [row for one, end in rows for row in range(one, end)]
         if self._sampled != es.generation:
             self._sampled = es.generation
-            meanwhile = self._evaluation_seconds > self._sampling_seconds
+            # A device is not shared between threads.
+            meanwhile = not self._place and self._evaluation_seconds > self._sampling_seconds
             few = es.dimension >= LONG and len(own) <= _FEW * es.rows
             fits = es.rows_at_once == es.rows
             self._apart = not es.needs_population and not (fits and (meanwhile or not few))
@@ -222,8 +220,17 @@ class Replica:
             self._sampling = None
 
     def _on_points(self, generation: int, points: NDArray[np.float64]) -> tuple[Any, ...]:
-        done = self._evaluate([np.array(points)], generation)
+        done = self._evaluate([self._there(points)], generation)
         return "done", *done[:3], None, None, done[3]
+
+    def _there(self, points: NDArray[np.float64]) -> Any:
+        """Return points that were sent where candidates are."""
+        if self.es is None or not self._place:
+            return np.array(points)
+        kernel = self.es.kernel
+        made = kernel.population(*points.shape)
+        kernel.assign(made, points)
+        return made
 
     def _behind(self) -> tuple[Any, ...]:
         return "behind", -1 if self.es is None else self.es.generation
@@ -253,7 +260,7 @@ class Replica:
         parts = [part for part in parts if len(part)]
         if self._evaluator is None and not (self._task.vectorized and len(parts) > 1):
             return self._evaluate_here(self._task, parts)
-        points = np.concatenate(parts)
+        points = parts[0] if len(parts) == 1 else _joined(parts)
         if self._evaluator is None:
             return self._evaluate_here(self._task, [points])
         began, before = time.perf_counter(), self._evaluator.retried
@@ -278,6 +285,15 @@ class Replica:
             if outcome.error is not None:
                 return b"", seconds, 0, replace(outcome, values=values)
         return np.array(values).tobytes(), seconds, 0, None
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the rows of several arrays, or of several tensors, as one."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import torch  # type: ignore[import-not-found]
+
+    return torch.cat(parts)
 
 
 def _outcome(error: Exception) -> Outcome:

@@ -88,16 +88,8 @@ class _Asked:
 class Roster:
     """The replicas, and the conversations with them.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where they are.
-    terms : Terms
-        Their number and settings.
-    setup : tuple
-        The arguments of `Replica`.
-    retries : int
-        Minimum number of replicas in a row that may end before they were ready.
+    `setup` are the arguments of `Replica`; `retries` is the minimum number of replicas in a row
+    that may end before they were ready.
     """
 
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError
 
 # Shares shorter than this are dealt out in one piece: a message costs about a millisecond.
@@ -76,15 +77,7 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
 
 
 class Round:
-    """One generation being evaluated.
-
-    Parameters
-    ----------
-    generation : int
-        Its number, for messages.
-    rows : int
-        How many candidates there are.
-    """
+    """One generation of so many candidates being evaluated; its number is for messages."""
 
     def __init__(self, generation: int, rows: int):
         self.generation = generation
@@ -126,7 +119,7 @@ class Round:
                 f"the replica died or was killed at the time limit {self._losses[row]} times while "
                 f"it evaluated candidate {row} of generation {self.generation}; on_lost='nan' "
                 "would rank such candidates last",
-                None if self.points is None else np.array(self.points[row]),
+                None if self.points is None else np.array(to_numpy(self.points[row])),
                 row,
                 self.generation,
             )

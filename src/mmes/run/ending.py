@@ -23,14 +23,7 @@ from mmes.run.state import RunState, Spent
 class Ending:
     """What a run does after its last generation, or after an error.
 
-    Parameters
-    ----------
-    settings : RunSettings
-    state : RunState
-    limits : Limits
-    evaluation : Evaluation
-    save : callable
-        Writes the checkpoint, if the run has one, and returns whether it did.
+    `save` writes the checkpoint, if the run has one, and returns whether it did.
     """
 
     def __init__(
@@ -72,6 +65,7 @@ class Ending:
         if count:
             _, values = self._evaluation.values_at([state.best_x, state.es.mean], count)
             state.end_with(state.averaged(values))
+            state.warn_of_failures(values)
             self._save()
 
     def _evaluate_on_batch(self) -> None:
@@ -85,6 +79,7 @@ class Ending:
         if batches.seen >= 0:
             _, values = self._evaluation.values_at([state.es.mean], 1)
             state.end_with(Reevaluation(np.empty(0), values[:, 0].copy()))
+            state.warn_of_failures(values)
             self._save()
 
     def validate(self, reason: StopReason) -> StopReason:
@@ -144,14 +139,8 @@ def attach(error: BaseException, result: Result | None) -> None:
 def close_all(closable: list[Any], first: BaseException | None, result: Result | None) -> None:
     """Close all of them; the first error is raised, and later ones are noted in it.
 
-    Parameters
-    ----------
-    closable : list
-        Objects with a method `close`.
-    first : BaseException or None
-        The error that ended the run, if one did; it is raised elsewhere.
-    result : Result or None
-        The result so far, which an error raised here gets.
+    `first` is the error that ended the run, if one did; it is raised elsewhere. An error that is
+    raised here gets the result so far.
     """
     raised = first
     for one in closable:

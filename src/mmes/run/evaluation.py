@@ -25,18 +25,8 @@ Vector = NDArray[np.float64]
 class Evaluation:
     """Evaluates generations, and single points several times.
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        What evaluates.
-    interrupts : Interrupts
-        The signals of the run.
-    settings : RunSettings
-        Whether one call of the objective takes several points, and the bounds.
-    state : RunState
-        The strategy, and the constraints: with them each point has a row of values.
-    batches : Batches or None
-        The batches of data, if there are any.
+    With constraints each point has a row of values. With batches the objective is given that of the
+    generation first.
     """
 
     def __init__(

@@ -15,15 +15,7 @@ _KEPT_SHARE = 0.2
 
 
 class Limits:
-    """The limits of a run.
-
-    Parameters
-    ----------
-    given : dict
-        The run's options, checked; see `mmes.run.options`.
-    state : RunState
-        The state of the run; it changes during the run.
-    """
+    """The limits of a run: its options (`mmes.run.options`), and its state, which changes."""
 
     def __init__(self, given: dict[str, Any], state: RunState):
         self._given, self._state = given, state

@@ -18,7 +18,7 @@ from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
 from mmes.evaluate.batches import with_batches
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.protocol import MakesEvaluator
+from mmes.evaluate.protocol import HoldsDevices, MakesEvaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
 from mmes.run.ending import Ending, attach, close_all
@@ -88,7 +88,8 @@ class Run:
             options = options_for_batches(strategy, code, options)
         settings = RunSettings.checked(where, strategy, checkpoint, options, elsewhere)
         self._observers = Observers(callback, progress)
-        check_workers(workers, is_evaluator(workers), settings.options.get("device"))
+        apart = isinstance(workers, HoldsDevices) and workers.holds_devices
+        check_workers(workers, apart or is_evaluator(workers), settings.options.get("device"))
         held = settings.constraints(constraints, workers)
         judge = None
         if validation is not None:

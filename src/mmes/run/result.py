@@ -161,7 +161,8 @@ def result_of(
     if not averaged or average == math.inf:
         name, average, error = "x", found[0], math.nan
     constrained, feasible = _constrained(state, name, averaged and average < math.inf)
-    success, target = reason.converged, settings.limits["target"]
+    # A mean that fails, on the last batch or where it is validated, is no success.
+    success, target = reason.converged and average < math.inf, settings.limits["target"]
     if target is not None:
         # By what is returned: one lucky value of a noisy objective is no success.
         success = reason is StopReason.TARGET_REACHED and average <= target

@@ -75,12 +75,7 @@ def _continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
 def resumed_arguments(saved: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with which `Run` continues from a saved state.
 
-    Parameters
-    ----------
-    saved : dict
-        The state.
-    changes : dict
-        The arguments of `mmes.resume`; only limits and what does not affect the result may change.
+    Changes are the arguments of `mmes.resume`: limits, and what does not affect the result.
     """
     given = dict(changes)
     strategy = given.pop("strategy", None)

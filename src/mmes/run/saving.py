@@ -29,14 +29,8 @@ def saved_state(
 ) -> dict[str, Any]:
     """Return the state after the last completed generation: JSON-able entries and "arrays".
 
-    Parameters
-    ----------
-    settings : RunSettings
-        The settings, which are kept with it.
-    now : Spent
-        The seconds and the repeated evaluations of this process.
-    copy : bool
-        Whether the arrays are copied; without, they change as the run goes on.
+    The settings are saved too. `now` are the seconds and the repeated evaluations of this process.
+    Without `copy` the arrays change as the run continues.
     """
     search = state.es.state(copy)
     arrays = {f"search/{name}": array for name, array in search.pop("arrays").items()}
@@ -78,7 +72,7 @@ def saved_state(
 
 
 def restored_state(settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING) -> RunState:
-    """Return the state that was saved; a file holds no code.
+    """Return the saved state; `code` is what a file cannot contain.
 
     Raises
     ------
@@ -144,7 +138,7 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
         noise=NoiseWatch.restored(saved["noise"], below("noise/"))
         if "noise" in saved
         else NoiseWatch(),
-        # Older checkpoints have no word for it.
+        # Older checkpoints do not have it.
         question=Verdict(saved.get("question", "")),
         again=Reevaluation(**again) if again else None,
         warned=saved["warned"] is True,
@@ -162,16 +156,10 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
 
 
 class Saver:
-    """Writes the state of a run to its checkpoint when it is time.
+    """Writes the state of a run to its checkpoint when it is time; without a path, never.
 
-    Parameters
-    ----------
-    path : str, path or None
-        The checkpoint; None never writes.
-    limits : mapping
-        Options of the run: the seconds between two checkpoints, or the generations instead, and
-        whether an error is raised if one cannot be written; otherwise there is one warning and the
-        run continues.
+    If it cannot be written, there is one warning and the run continues, or, with the option
+    `checkpoint_strict`, an error.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, limits: Mapping[str, Any]):

@@ -54,17 +54,9 @@ class RunSettings:
     ) -> RunSettings:
         """Return the settings for the arguments of `minimize`.
 
-        Parameters
-        ----------
-        where : dict
-            Its arguments `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become
-            a `Space`.
-        strategy, checkpoint
-            As in `minimize`.
-        options : dict
-            Its options.
-        elsewhere : str
-            Why ``"auto"`` must choose a strategy that replicas can follow, if it must.
+        `where` are `x0`, `sigma0`, `bounds`, `scale`, `manifold` and `integers`, which become a
+        `Space`; `elsewhere` says why ``"auto"`` must choose a strategy that replicas can follow, if
+        it must.
         """
         x0, options = started_from(where["x0"], options)
         bounds, manifold = where["bounds"], where["manifold"]
@@ -121,16 +113,10 @@ class RunSettings:
         return {option.name: self.limits[option.name] for option in EVALUATION}
 
     def optimizer(self, start: int, doublings: int, population_size: int = 0) -> Optimizer:
-        """Return the optimizer of a start.
+        """Return the optimizer of a start, 0 for the first.
 
-        Parameters
-        ----------
-        start : int
-            Number of the start, 0 for the first.
-        doublings : int
-            Number of doublings of population size and damping.
-        population_size : int
-            That of the first start, if there are doublings.
+        Population size and damping are doubled so many times, from the population size of the first
+        start.
         """
         space = self.space.starting_at(start_point(self.space, self.seed, start))
         return self.strategy.within(space, self._options_of(start, doublings, population_size))
@@ -167,14 +153,7 @@ class RunSettings:
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
         """Return the first optimizer with an archive that fits on all machines, with a warning.
 
-        Parameters
-        ----------
-        es : Optimizer
-            The one that does not fit.
-        usable : int
-            The bytes it may take.
-        machine : str
-            The machine that limits it.
+        `es` does not fit into the `usable` bytes of `machine`, the one with the least memory.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How far a run has come: what changes from generation to generation."""
+"""The state of a run, which changes from generation to generation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_GROWTH = 16
 """How many times its first size a population grows to against a collapse."""
 
 
-# Ends that come from outside say nothing of the constraints.
+# Reasons from outside, which say nothing about the constraints.
 _OUTSIDE = (
     StopReason.TARGET_REACHED,
     StopReason.CALLBACK,
@@ -39,10 +39,10 @@ _OUTSIDE = (
 
 
 class Code(NamedTuple):
-    """What a run was given that no file holds."""
+    """What a run was given that a file cannot contain."""
 
     constraints: Constraints | None = None
-    batches: bool = False  # Whether each generation has a batch of its own.
+    batches: bool = False  # Whether each generation has its own batch.
     validation: Validation | None = None
 
     @property
@@ -64,8 +64,8 @@ class Spent:
     failed: int = 0  # Evaluations that gave NaN or failed.
     retried: int = 0  # Evaluations that were repeated because a worker was lost.
     seconds: float = 0.0
-    # Those of the evaluations that were made at an end from which the run went on: an
-    # uninterrupted run does not make them.
+    # Evaluations at the end of a run that was continued later; an uninterrupted run does
+    # not make them.
     again: int = 0
 
     def __add__(self, other: Spent) -> Spent:
@@ -87,22 +87,22 @@ class RunState:
     # candidates: the start point that was given, the mean when it was asked about noise.
     best: tuple[float, Vector] | None = None
     history: History = field(default_factory=History)
-    # Evaluations of a last generation that was not completed. They are not saved: whoever
-    # goes on repeats them.
+    # Evaluations of a last generation that was not completed. They are not saved: a
+    # resumed run repeats them.
     partial: Spent = field(default_factory=Spent)
     # What is known about the noise of the objective.
     noise: NoiseWatch = field(default_factory=NoiseWatch)
-    # Whether noise was asked for after this generation, and what has not been done about it.
+    # Whether the noise was measured after this generation, and what is still to be done.
     question: Verdict = Verdict.CLEAR
-    # The values taken at the end, where the run has ended and such were wanted.
+    # The values of the reevaluations at the end, if the run has ended.
     again: Reevaluation | None = None
     warned: bool = False  # Whether the user knows of failed evaluations.
-    # Words and numbers of the caller's own, kept in the checkpoint.
+    # Notes of the caller, stored in the checkpoint.
     notes: dict[str, Any] = field(default_factory=dict)
     constraints: Handling | None = None
     # On batches: the median value of the last generation. None where there are no batches.
     level: float | None = None
-    # What keeps the best mean by a loss of its own, if that is wanted.
+    # Keeps the mean with the best validation loss, if there is validation.
     validation: Validation | None = None
     settled: bool = True  # Whether it may be saved; see `changing`.
 
@@ -110,8 +110,8 @@ class RunState:
     def changing(self, *before: type[BaseException]) -> Iterator[None]:
         """Mark what changes the state in several steps; errors of `before` come before any of them.
 
-        A signal handler of the user's own may raise anywhere, and a state that is half changed must
-        not be saved.
+        A signal handler of the user may raise anywhere, and a partly changed state must not be
+        saved.
         """
         self.settled = False
         try:
@@ -227,7 +227,7 @@ class RunState:
             self.offer(x, value)
 
     def take_measured(self, points: Vector, table: Vector) -> None:
-        """Take note of points that are no candidates, evaluated with their constraints."""
+        """Take note of points that are not candidates, evaluated with their constraints."""
         if self.constraints is not None:
             failed = int(np.isnan(self.constraints.take(points, table, self.es.kernel)).sum())
             self.spent += Spent(evaluations=len(table), failed=failed)
@@ -250,7 +250,7 @@ class RunState:
         return not handled.feasible or (reason.converged and not handled.settled)
 
     def offer(self, x: Vector, value: float) -> None:
-        """Take note of the value of a point that is no candidate, if none is better."""
+        """Take note of the value of a point that is not a candidate, if none is better."""
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
@@ -271,7 +271,7 @@ class RunState:
         self.noise.noisy = self.noise.noisy or again.noisy
 
     def go_on(self) -> None:
-        """Let a run that had ended go on: the values taken at its end count as spent."""
+        """Let a run that had ended continue: the evaluations at its end count as spent."""
         if self.validation is not None:
             self.validation.at_end = None
         if self.again is not None:
@@ -280,7 +280,7 @@ class RunState:
             self.again = None
 
     def begin_start(self, settings: RunSettings) -> None:
-        """Let the next start begin, with twice the population.
+        """Begin the next start, with twice the population.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class RunState:
         self.spent += self.here()
         self.start += 1
         self.growth += 1
-        # The finished search gives back its memory before the next one takes any.
+        # The memory of the finished search is released before the next one is created.
         del self.es
         self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
         self.noise.begin_again()
@@ -314,7 +314,7 @@ class RunState:
         sigma = self.noise.sigma_before()
         searched = self.evaluations - self.spent.again
         if self.noise.shared and self.es.can_probe:
-            # What it grew by was no answer to this.
+            # The growth so far was for another reason.
             self.growth = self.start
             self.es.probe(sigma, self.first_population_size * 2**self.growth)
         elif 2 * self.es.population_size * GENERATIONS <= searched:

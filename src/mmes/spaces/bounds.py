@@ -24,14 +24,7 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
     Accepted are a tuple (lower, upper) of numbers or arrays, n pairs (low, high) with None for no
     bound, and an object with attributes `lb` and `ub` such as SciPy's Bounds. Infinite entries mean
     no bound. A tuple of two pairs for two variables is read as pairs, as in SciPy, unless only
-    (lower, upper) gives a valid box.
-
-    Parameters
-    ----------
-    bounds : object
-        What the user gave.
-    n : int or None
-        Number of variables; None takes it from the bounds.
+    (lower, upper) gives a valid box. Without `n` the bounds say how many variables there are.
     """
     if bounds is None:
         return None

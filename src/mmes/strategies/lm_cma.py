@@ -272,14 +272,7 @@ def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
     """Return the coefficients T of V = T P, lower triangular, and the factors b of the updates.
 
     For i = 1 .. k in turn: V_i = A_{i-1}^-1 P_i, and then A_i = a A_{i-1} + b_i P_i V_i' (see the
-    module's text).
-
-    Parameters
-    ----------
-    products : ndarray, shape (k, k)
-        P_i.P_j, oldest first.
-    c_1 : float
-        Rate of the covariance; a = sqrt(1 - c_1).
+    module's text), a = sqrt(1 - c_1). `products` are P_i.P_j, shape (k, k), oldest first.
     """
     a = math.sqrt(1 - c_1)
     k = products.shape[0]

@@ -172,14 +172,7 @@ class LMMASearch(SearchBase[State]):
 def product_coefficients(products: Vector, along: Vector, rates: Vector) -> Vector:
     """Return b, shape (draws, k): y = a_k (z + sum_i b_i M_i) for the ordered product of k factors.
 
-    Parameters
-    ----------
-    products : ndarray, shape (k, k)
-        M_i.M_j.
-    along : ndarray, shape (draws, k)
-        M_i.z of each draw.
-    rates : ndarray, shape (k,)
-        c_i, below 1.
+    `products` are M_i.M_j, shape (k, k), `along` are M_i.z of each draw, and `rates` are c_i < 1.
     """
     # ((1 - c_i) / c_i) b_i - sum_{j < i} (M_i.M_j) b_j = M_i.z.
     system = np.diag((1 - rates) / rates) - np.tril(products, -1)

@@ -81,16 +81,9 @@ AUTO_LIMIT = 100
 
 
 def automatic(n: int, manifold: bool = False, elsewhere: str = "") -> tuple[type[AskTell], str]:
-    """Return the strategy that ``"auto"`` chooses, and why.
+    """Return the strategy that ``"auto"`` chooses for n variables, and why.
 
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    manifold : bool
-        Whether a manifold is searched.
-    elsewhere : str
-        Why CMA-ES, which uses numpy's matrices, cannot be used; empty if it can.
+    `elsewhere` says why CMA-ES, which uses numpy's matrices, cannot be used; empty if it can.
     """
     if manifold:
         return MMES, "it searches manifolds"
@@ -120,13 +113,10 @@ def strategies_with(option: str) -> list[str]:
 
 
 def get_strategy(strategy: Any) -> type[Optimizer]:
-    """Return a strategy: a built-in one by name, or the user's.
+    """Return a strategy: a built-in one by name (see `named_strategy`), or the user's.
 
-    Parameters
-    ----------
-    strategy : str or type
-        A name (see `named_strategy`); the location of the user's strategy, ``file.py:Class`` or
-        ``package.module:Class``; or a subclass of `Optimizer`.
+    That is a subclass of `Optimizer`, or its location, ``file.py:Class`` or
+    ``package.module:Class``.
 
     Raises
     ------

@@ -81,7 +81,6 @@ class RmSearch(SearchBase[State]):
         self.c_cov = value_or(options["c_cov"], 1 / (3 * math.sqrt(n) + 5))
         self.c_c = value_or(options["c_c"], 2 / (n + 7))  # c
         self.rule = RSR(p.weights, options["damping"])  # c_sigma = 0.3, q* = 0.3
-        self._normals: tuple[Any, Any] = (None, None)
         self._former: tuple[Any, Any] | None = None  # of the archive, once a step is begun
         self.state = State(
             setup.mean,
@@ -102,7 +101,9 @@ class RmSearch(SearchBase[State]):
         newest_first = state.archive.order[::-1]
         used = newest_first.size
         return directed_law(
-            self._factors(generation).reshape(p.draws, used),
+            self._kernel.normals(
+                p.draws * used, self._seed, Stream.MIXTURE_FACTOR, generation
+            ).reshape(p.draws, used),
             newest_first,
             self.c_cov * powers(1 - self.c_cov, used),
             (1 - self.c_cov) ** self.archive_size,
@@ -112,14 +113,6 @@ class RmSearch(SearchBase[State]):
     def directions(self) -> Handle:
         """See `SearchBase.directions`."""
         return self.state.archive.vectors
-
-    def _factors(self, generation: int) -> NDArray[np.float32]:
-        """Return the normals r_i of a generation; they may have been made before."""
-        count = self.population.draws * self.state.archive.order.size
-        if self._normals[0] != (generation, count):
-            made = self._kernel.normals(count, self._seed, Stream.MIXTURE_FACTOR, generation)
-            self._normals = (generation, count), made
-        return self._normals[1]
 
     def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
         """Begin `update` ahead of the values; it follows, or `give_up` where all failed."""
@@ -141,8 +134,6 @@ class RmSearch(SearchBase[State]):
         if self._former is None:
             self._move(population, ranking[: self.population.mu], generation)
         self._former = None
-        if self._kernel.device is not None:
-            self._factors(generation + 1)  # now: the device is at work
         # sigma <- sigma exp(s / d), by the rank-based success rule.
         adapt_sigma(state, self.rule, Evidence(values[ranking]))
 

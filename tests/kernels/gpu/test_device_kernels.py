@@ -306,7 +306,7 @@ def test_the_tiles_of_a_long_vector_fit_together(
 ) -> None:
     law = make_law(1100, 4, scaled=True)
     whole = sampled(kernel, 1100, 7, 4, law)
-    monkeypatch.setattr("mmes.kernels.gpu.torch.TILE", 7 * 128)
+    monkeypatch.setattr("mmes.kernels.gpu.torch_vectors.TILE", 7 * 128)
     np.testing.assert_array_equal(sampled(kernel, 1100, 7, 4, law), whole)
 
 

@@ -31,7 +31,7 @@ def test_scikit_learn_s_own_checks():
     assert sum(result["status"] == "passed" for result in results) > 30
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.001])
+@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.001])
 def test_two_moons(beta):
     # With fewer samples or a larger beta the moons fall into pieces; see docs/clustering.md.
     X, y = moons(200)

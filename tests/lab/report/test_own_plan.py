@@ -37,7 +37,7 @@ def words_of(page: str) -> str:
     return re.sub(r"<[^>]*>", " ", page)
 
 
-@pytest.mark.parametrize("target", ['"none"', "1e-2"])
+@pytest.mark.parametrize("target", [pytest.param('"none"', marks=pytest.mark.slow), "1e-2"])
 def test_no_words_of_the_paper(
     tmp_path: Path, target: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

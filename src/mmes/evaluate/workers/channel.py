@@ -22,15 +22,8 @@ _LARGEST = 2**40
 class Channel:
     """The run's side: sends what the socket accepts, keeps the rest, reads what has arrived.
 
-    Parameters
-    ----------
-    connection : Connection
-        One end of a pipe; its other end is given to `Line`.
-
-    Attributes
-    ----------
-    ended : bool
-        Whether the other side has ended, or sent something that is not a message.
+    It has one end of a pipe; the other end is given to `Line`. `ended` says whether the other side
+    has ended, or sent something that is not a message.
     """
 
     def __init__(self, connection: Connection):
@@ -115,13 +108,7 @@ class Channel:
 
 
 class Line:
-    """The worker's side, which has nothing better to do than wait.
-
-    Parameters
-    ----------
-    connection : Connection
-        The other end of the pipe.
-    """
+    """The worker's side of the pipe, which has nothing better to do than wait."""
 
     def __init__(self, connection: Connection):
         self._connection = connection

@@ -1,4 +1,4 @@
-"""What becomes of a worker that died, hung or was killed, and of the evaluations it held."""
+"""Workers that died, hung or were killed, and what happens to their evaluations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
 
 _STARTS_THAT_MAY_FAIL = 3
-_STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by something outside
+_STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by another process
 _FORK_SERVER_DIED = 255  # the exit code that multiprocessing gives its children then
-# Where evaluations have a time limit, a worker that takes longer than this to start has none left:
-# it loads the user's script and the objective's data.
+# Exit codes of workers that something outside has ended.
+_FROM_OUTSIDE = (
+    *(None, _FORK_SERVER_DIED),
+    *(-number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
+)
+# With a time limit for evaluations, a worker must start within this time, in which it loads the
+# user's script and the objective's data.
 START_SECONDS = 60.0
 
 Batch = range
@@ -32,14 +37,7 @@ def tell_loss(pid: int | None, why: str, generation: int, batch: Sequence[int]) 
 class Losses:
     """The lost evaluations of one generation: repeated, given up as NaN, or the end of the run.
 
-    Parameters
-    ----------
-    rows : int
-        Candidates of the generation.
-    retries : int
-        How often a lost evaluation is repeated.
-    on_lost : str
-        ``"raise"`` or ``"nan"``: what becomes of an evaluation that was lost once more.
+    `retries` and `on_lost` are options of `minimize`.
     """
 
     def __init__(self, rows: int, retries: int, on_lost: str):
@@ -49,8 +47,8 @@ class Losses:
     def split(self, batch: Batch, point: NDArray[np.float64], generation: int) -> list[int]:
         """Return the rows of a lost batch that are to be repeated; the others are given up.
 
-        They are repeated one by one, to find the culprit: only a candidate that was alone with its
-        worker is charged with the loss. `point` is the first of the batch.
+        They are repeated one by one, to find the candidate that causes it: a loss counts only for a
+        candidate that was alone with its worker. `point` is the first of the batch.
         """
         if len(batch) == 1:
             self._counts[batch] += 1
@@ -76,7 +74,7 @@ class FailedStarts:
         self._count = 0
 
     def forget(self) -> None:
-        """Begin anew: a worker is ready."""
+        """Start counting again: a worker is ready."""
         self._count = 0
 
     def count(self, code: int | None, late: bool) -> None:
@@ -87,7 +85,7 @@ class FailedStarts:
         EvaluationError
             If there were too many: the next would fail as well.
         """
-        killed = not late and code in (None, -signal.SIGKILL, _FORK_SERVER_DIED)
+        killed = not late and code in _FROM_OUTSIDE
         self._count += 1
         if self._count < (_STARTS_THAT_MAY_BE_KILLED if killed else _STARTS_THAT_MAY_FAIL):
             return

@@ -15,15 +15,7 @@ SHARED_BYTES = 2**16
 
 
 class Slots:
-    """A slot in shared memory for each worker, large enough for a batch.
-
-    Parameters
-    ----------
-    count : int
-        Number of slots.
-    rows, n : int
-        Size of the largest batch.
-    """
+    """A slot in shared memory for each worker, large enough for a batch of so many rows."""
 
     def __init__(self, count: int, rows: int, n: int):
         self.rows, self.n = rows, n

@@ -8,16 +8,15 @@ in passing goes over the coordinates tile by tile, so that what was planned is w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.base import memory, randomness
-from mmes.kernels.gpu.torch_boxes import DeviceBox
-from mmes.kernels.gpu.torch_random import parts
+from mmes.base import randomness
+from mmes.kernels.gpu.torch_random import NormalsAhead, parts
 from mmes.kernels.gpu.torch_sampling import Sampling
+from mmes.kernels.gpu.torch_vectors import TorchVectors, tiles
 from mmes.kernels.protocol import (
     DrawnRows,
     Noise,
@@ -29,165 +28,28 @@ from mmes.kernels.protocol import (
     Vector,
 )
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
-from mmes.spaces.boxes import Box, BoxCode
 
-# Numbers of a tile: rows times coordinates.
-TILE = 2**21
 # Coordinates that are summed up one after the other in products of rows.
 _PART = 2048
-_DTYPES = {
-    "bfloat16": torch.bfloat16,
-    "float32": torch.float32,
-    "float64": torch.float64,
-}
 
 
-class TorchKernel:
-    """Vectors on a device, in plain torch operations; see `Kernel` and `ReducingKernel`.
+class TorchKernel(TorchVectors):
+    """Steps and sums in plain torch operations; see `Kernel` and `ReducingKernel`.
 
-    Parameters
-    ----------
-    device : str
-        For example ``"cuda"``, ``"cuda:1"`` or ``"cpu"``.
-    population_dtype : str or None
-        ``"float32"`` or ``"float64"``: the precision of the candidates. None takes float32 on an
-        accelerator, float64 on the CPU.
-    mean_dtype : str or None
-        The same for means, paths and scales; None takes float64.
+    Parameters are those of `TorchVectors`.
     """
 
     def __init__(
         self, device: str, population_dtype: str | None = None, mean_dtype: str | None = None
     ):
-        self.place = _usable_device(device)
-        self.device = str(self.place)
-        default = "float64" if self.place.type == "cpu" else "float32"
-        self.population_type = _DTYPES[population_dtype or default]
-        self.vector_type = _DTYPES[mean_dtype or "float64"]
-        self.entry_bytes = self.population_type.itemsize
-        self.vector_bytes = self.vector_type.itemsize
-        self._typical = torch.empty(0, dtype=self.population_type, device=self.place)
-        self._box: tuple[Box, DeviceBox] | None = None
-
-    @property
-    def name(self) -> str:
-        """See `Kernel.name`."""
-        return f"torch on {self.device}"
-
-    def available_bytes(self) -> int:
-        """See `Kernel.available_bytes`."""
-        if self.place.type != "cuda":
-            return memory.available_bytes()
-        free, _ = torch.cuda.mem_get_info(self.place)
-        kept = torch.cuda.memory_reserved(self.place) - torch.cuda.memory_allocated(self.place)
-        return free + kept
-
-    # Memory
-
-    def vector(self, n: int) -> torch.Tensor:
-        """See `Kernel.vector`."""
-        return torch.zeros(n, dtype=self.vector_type, device=self.place)
-
-    def directions(self, m: int, n: int, dtype: str = "float32") -> torch.Tensor:
-        """See `Kernel.directions`."""
-        return torch.zeros((m, n), dtype=_DTYPES[dtype], device=self.place)
-
-    def population(self, rows: int, n: int) -> torch.Tensor:
-        """See `Kernel.population`; torch keeps the memory of those that nobody holds any more."""
-        try:
-            return self._typical.new_empty((rows, n))
-        except torch.OutOfMemoryError as error:
-            raise MemoryError(
-                f"{memory.in_words(self.entry_bytes * rows * n)} for {rows} candidates of {n} "
-                f"variables do not fit on {self.device}: delete earlier candidates before the "
-                "next ask, or set rows_at_once or a smaller archive_size or population_size. "
-                "The state is unchanged"
-            ) from error
-
-    def from_host(self, array: NDArray[Any]) -> torch.Tensor:
-        """See `Kernel.from_host`."""
-        return torch.tensor(array, dtype=self.vector_type, device=self.place)
-
-    def to_host(self, handle: torch.Tensor) -> NDArray[Any]:
-        """See `Kernel.to_host`; numpy has no bfloat16."""
-        here = handle.cpu()
-        return (here.to(torch.float32) if here.dtype == torch.bfloat16 else here).numpy()
-
-    def copy(self, vector: torch.Tensor) -> torch.Tensor:
-        """See `Kernel.copy`."""
-        return vector.clone()
-
-    def assign(self, target: torch.Tensor, source: torch.Tensor | NDArray[Any]) -> None:
-        """See `Kernel.assign`."""
-        if isinstance(source, torch.Tensor):
-            target.copy_(source)
-        elif source.ndim == 1:
-            target.copy_(torch.tensor(source))
-        else:  # an archive, which may fill half of the host's memory
-            for row, entries in zip(target, source, strict=True):
-                row.copy_(torch.tensor(entries))
-
-    def row(self, rows: torch.Tensor, index: int) -> torch.Tensor:
-        """See `Kernel.row`."""
-        return rows.select(0, index)
-
-    def part(self, rows: torch.Tensor, start: int, stop: int | None = None) -> torch.Tensor:
-        """See `Kernel.part`."""
-        return rows[start:stop]
-
-    def gathered(self, rows: torch.Tensor, index: NDArray[np.intp]) -> torch.Tensor:
-        """See `Kernel.gathered`."""
-        return rows[torch.tensor(index, device=self.place)]
-
-    def writes(self, rows: torch.Tensor) -> int:
-        """See `Kernel.writes`; torch counts them."""
-        return rows._version
-
-    def ranked(self, values: Any, count: int, n: int) -> torch.Tensor | None:
-        """See `Kernel.ranked`; nothing is done ahead."""
-        return None
-
-    def fetched(self, values: Any) -> Any:
-        """See `Kernel.fetched`; values are converted elsewhere."""
-        return values
-
-    def readonly_view(self, handle: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-        """See `Kernel.readonly_view`; a tensor cannot be made read-only."""
-        return handle if handle.shape == shape else handle.view(shape)
-
-    # Arithmetic
-
-    def dot(self, a: torch.Tensor, b: torch.Tensor) -> float:
-        """See `Kernel.dot`."""
-        if a.dtype == b.dtype == torch.float64:
-            return float(torch.dot(a, b))
-        total = torch.zeros((), dtype=torch.float64, device=self.place)
-        for first, last in _tiles(a.shape[0], 1):
-            total += torch.dot(*(x[first:last].to(torch.float64) for x in (a, b)))
-        return float(total)
-
-    def largest(self, vector: torch.Tensor) -> float:
-        """See `Kernel.largest`."""
-        low, high = torch.aminmax(vector)
-        return float(torch.maximum(-low, high))
-
-    def blend(self, target: torch.Tensor, decay: float, gain: float, source: torch.Tensor) -> None:
-        """See `Kernel.blend`."""
-        target.mul_(decay).add_(source, alpha=gain)
-
-    def multiply(self, target: torch.Tensor, factors: torch.Tensor) -> None:
-        """See `Kernel.multiply`."""
-        target.mul_(factors)
-
-    def divide(self, target: torch.Tensor, divisors: torch.Tensor) -> None:
-        """See `Kernel.divide`."""
-        target.div_(divisors)
+        super().__init__(device, population_dtype, mean_dtype)
+        self._normals = NormalsAhead()
 
     # Steps
 
     def normals(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
         """See `Kernel.normals`; made on the host, where they are wanted."""
-        return randomness.normals(count, seed, stream, generation)
+        return self._normals(count, seed, stream, generation)
 
     def drawn_rows(
         self, drawn: DrawnRows, draws: int, seed: int, generation: int
@@ -200,7 +62,7 @@ class TorchKernel:
         population = call.population
         count, n = population.shape
         made = Sampling(self, call, np.arange(count) if call.rows is None else call.rows)
-        for first, last in _tiles(n, count):
+        for first, last in tiles(n, count):
             population[:, first:last] = made.points(first, last)
         if call.box is not None:
             self.confine(population, population, call.box)
@@ -229,23 +91,6 @@ class TorchKernel:
             total += increments.sum()
             scale[first:last].mul_(increments.exp_())
         scale.mul_(torch.exp(-total / n))
-
-    def confine(self, image: torch.Tensor, points: torch.Tensor, box: Box) -> None:
-        """See `Kernel.confine`."""
-        image, points = torch.atleast_2d(image), torch.atleast_2d(points)
-        if box.code is BoxCode.OWN:
-            for target, point in zip(image, points, strict=True):
-                target.copy_(self.from_host(box.map_points(self.to_host(point))))
-        else:
-            there = self.device_box(box)
-            for target, point in zip(image, points, strict=True):
-                target.copy_(there.map_points(point))
-
-    def device_box(self, box: Box) -> DeviceBox:
-        """Return the box on this device; the last one asked for is kept."""
-        if self._box is None or self._box[0] is not box:
-            self._box = box, DeviceBox.of(box, self.place, self.population_type)
-        return self._box[1]
 
     # Sums over coordinates and draws
 
@@ -278,7 +123,7 @@ class TorchKernel:
         total = torch.empty(n, dtype=torch.float64, device=self.place)
         left, drawn = torch.zeros((2, 1), dtype=torch.float64, device=self.place)
         weights, count = self.tensor(call.weights)[:, None], call.weights.size
-        for first, last in _tiles(n, count):
+        for first, last in tiles(n, count):
             at = call.seed, call.generation
             own = self.parts(call.noise, np.arange(draws), (first, last), at).to(torch.float64)
             part = torch.cat((own, -own[: count - draws]))
@@ -331,7 +176,7 @@ class TorchKernel:
         taken, columns = np.unique(rows, return_inverse=True)
         chosen = self.tensor(np.maximum(taken, 0))
         products = torch.zeros((rows.shape[0], taken.size), dtype=torch.float64, device=self.place)
-        for first, last in _tiles(vectors.shape[1], max(taken.size, draws.size, 1)):
+        for first, last in tiles(vectors.shape[1], max(taken.size, draws.size, 1)):
             z = self.parts(noise, draws, (first, last), (seed, generation))
             products += inner_products(z, vectors[chosen, first:last])
         found = self.to_host(products)[draws[:, None], columns.reshape(rows.shape)]
@@ -340,7 +185,7 @@ class TorchKernel:
     def products(self, vectors: torch.Tensor, vector: torch.Tensor) -> Vector:
         """See `ReducingKernel.products`."""
         total = torch.zeros(vectors.shape[0], dtype=torch.float64, device=self.place)
-        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+        for first, last in tiles(vectors.shape[1], vectors.shape[0]):
             wide = vector[first:last].to(torch.float64)
             total += vectors[:, first:last].to(torch.float64) @ wide
         return self.to_host(total)
@@ -348,7 +193,7 @@ class TorchKernel:
     def add_rows(self, target: torch.Tensor, coefficients: Vector, vectors: torch.Tensor) -> None:
         """See `ReducingKernel.add_rows`."""
         weights = self.tensor(np.asarray(coefficients, dtype=np.float64))
-        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+        for first, last in tiles(vectors.shape[1], vectors.shape[0]):
             target[first:last] += weights @ vectors[:, first:last].to(torch.float64)
 
     def gram(self, vectors: torch.Tensor, accurate: bool = True) -> Vector:
@@ -379,7 +224,7 @@ class TorchKernel:
     ) -> None:
         """See `ReducingKernel.combine`."""
         weights, rows = self.tensor(coefficients), self.tensor(targets)
-        for first, last in _tiles(vectors.shape[1], vectors.shape[0]):
+        for first, last in tiles(vectors.shape[1], vectors.shape[0]):
             sums = weights @ vectors[:, first:last].to(torch.float64)
             out[rows, first:last] = sums.to(torch.float32)
 
@@ -394,10 +239,6 @@ class TorchKernel:
             step.sub_(t * q).div_(torch.sqrt(1 + t * t))
 
     # Inner works
-
-    def wide_tiles(self, n: int, rows: int) -> Iterator[tuple[int, int]]:
-        """Yield spans of the coordinates, few of them on a GPU, where each costs launches."""
-        return _tiles(n, rows, TILE if self.place.type == "cpu" else 8 * TILE)
 
     def parts(
         self,
@@ -414,7 +255,7 @@ class TorchKernel:
     ) -> Iterator[tuple[int, int, torch.Tensor]]:
         """Yield sum_i weights_i z_{0,i}^power, tile by tile."""
         every, column = np.arange(at.weights.size), self.tensor(at.weights)[:, None]
-        for first, last in _tiles(n, at.weights.size):
+        for first, last in tiles(n, at.weights.size):
             z = self.parts(at.noise, every, (first, last), (at.seed, at.generation))
             yield first, last, (column * z.to(torch.float64) ** power).sum(0)
 
@@ -428,7 +269,7 @@ class TorchKernel:
     ) -> Iterator[tuple[int, int, torch.Tensor]]:
         """Yield sum_k weights_k (x_k - mean)^power of the parents, tile by tile."""
         weights = self.tensor(call.weights)[:, None]
-        for first, last in _tiles(call.mean.shape[0], call.weights.size):
+        for first, last in tiles(call.mean.shape[0], call.weights.size):
             centre = call.mean[first:last].to(torch.float64)
             steps = parents(first, last).to(torch.float64) - centre
             yield first, last, (weights * steps**power).sum(0)
@@ -443,10 +284,6 @@ class TorchKernel:
                 # Rounded to float32 first, as in every kernel.
                 call.archive_row[first:last] = path.to(torch.float32)
 
-    def tensor(self, array: NDArray[Any]) -> torch.Tensor:
-        """Return a small array on the device."""
-        return torch.tensor(array, device=self.place)
-
 
 def inner_products(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
     """Return all products of rows of one with rows of another, in float64.
@@ -460,23 +297,3 @@ def inner_products(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
     parts = one[:, :whole].view(len(one), count, _PART).transpose(0, 1)
     others = two[:, :whole].view(len(two), count, _PART).permute(1, 2, 0)
     return torch.bmm(parts, others).sum(0).add_(one[:, whole:] @ two[:, whole:].T)
-
-
-def _tiles(n: int, rows: int, tile: int = TILE) -> Iterator[tuple[int, int]]:
-    """Yield spans of the coordinates, each beginning at a chunk of random words."""
-    width = max(tile // rows // randomness.CHUNK, 1) * randomness.CHUNK
-    for first in range(0, n, width):
-        yield first, min(first + width, n)
-
-
-def _usable_device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, dtype=torch.float64, device=device)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            "device must be a string that torch can use here, such as 'cuda' or 'cpu', "
-            f"not {name!r}: {reason}"
-        ) from None
-    return device

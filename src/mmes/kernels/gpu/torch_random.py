@@ -12,13 +12,42 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmes.base.randomness import CHUNK, LANES, Stream
+from mmes.base.randomness import CHUNK, LANES, Stream, normals
 from mmes.kernels.protocol import Noise
 
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _WEYL = 0x9E3779B9, 0xBB67AE85
 _LOW = 0xFFFFFFFF
 _ROUNDS = 10
+# Generations whose factors are made at once, and how many factors there may be.
+_AHEAD, _FEW = 64, 1024
+
+
+class NormalsAhead:
+    """Normals that the host makes, few per generation: those of many generations at once.
+
+    numpy takes almost as long for one generation as for all of them, and the GPU waits meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._sequence: tuple[int, int, int] | None = None
+        self._first = 0
+        self._made: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+    def __call__(self, count: int, seed: int, stream: int, generation: int) -> NDArray[np.float32]:
+        """Return the normals at an address, read-only; see `mmes.base.randomness.normals`."""
+        if count > _FEW:
+            return normals(count, seed, stream, generation)
+        sequence = count, seed, stream
+        place = generation - self._first
+        if sequence != self._sequence or not 0 <= place < len(self._made):
+            # Ahead only where the last generation was asked for, too.
+            follows = sequence == self._sequence and place == len(self._made)
+            every = generation + np.arange(_AHEAD if follows else 1)
+            self._made = normals(count, seed, stream, every, np.zeros_like(every))
+            self._made.flags.writeable = False
+            self._sequence, self._first, place = sequence, generation, 0
+        return self._made[place]
 
 
 def parts(

@@ -31,7 +31,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
 
 # Philox blocks and warps of one program that makes parents and adds them up.
-BLOCKS, WARPS = 256, 2
+BLOCKS, WARPS = 128, 1
 # Parents that are read together, and coordinates of one program that does.
 _TOGETHER, _WIDTH = 4, 512
 # From so many variables on the GPU works longer than the host: it goes ahead by a ranking of its
@@ -72,7 +72,16 @@ class TritonKernel(TritonSampling):
         law, n, row = sampling.law, step.mean.shape[0], step.archive_row
         drawn = law.drawn if sampling.directions is not None else None
         _write_parents(self._step, step)
-        tables = self.brought(sampling, drawn)
+        self.bring(sampling, drawn)
+        key = None
+        if law.isotropic_each is None:
+            self.recognise(sampling, drawn)
+            memory = step.mean.data_ptr(), step.path.data_ptr(), self._step.address
+            sizes = step.weights.size, 0 if row is None else row.itemsize
+            key = "made", *memory, self._news.address, *sizes, sampling.draws
+            if self.launch.replayed(self._step, key):
+                return
+        tables = self.tables(sampling, drawn)
         scale, directions, box = self._read_only(sampling)
         vectors = step.mean, step.path, self._news.there, self._step.there, scale, directions
         single = self.population_type is torch.float32
@@ -90,7 +99,7 @@ class TritonKernel(TritonSampling):
             },
             WARPS,
         )
-        self.launch(self._step, fused)
+        self.launch(self._step, fused, key=key)
 
     def project(
         self,

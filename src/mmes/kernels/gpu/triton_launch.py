@@ -67,9 +67,8 @@ class Launcher:
         contents of memory that is only read, until `forget`.
         """
         self._send_and_start(upload, launches)
-        if upload is None:
-            return
-        upload.sent()
+        if upload is not None:
+            upload.sent()
         if key is None or not self._records:
             return
         times = self.recorded.pop(key, 0) + 1
@@ -77,7 +76,7 @@ class Launcher:
         if len(self.recorded) > REMEMBERED:
             del self.recorded[next(iter(self.recorded))]
 
-    def replayed(self, upload: Upload, key: Any) -> bool:
+    def replayed(self, upload: Upload | None, key: Any) -> bool:
         """Send and start what a key stands for as one CUDA graph; false if it is not recorded."""
         recording = self.recorded.get(key, 0)
         if type(recording) is int:
@@ -87,7 +86,8 @@ class Launcher:
         else:
             with torch.cuda.device(self._index):
                 recording.graph.replay()
-        upload.sent()
+        if upload is not None:
+            upload.sent()
         return True
 
     def forget(self) -> None:
@@ -100,7 +100,7 @@ class Launcher:
         for launch in launches:
             self._start(launch)
 
-    def _recording(self, upload: Upload, launches: tuple[Launch, ...]) -> _Recording | int:
+    def _recording(self, upload: Upload | None, launches: tuple[Launch, ...]) -> _Recording | int:
         """Record kernels that were compiled before; nothing runs meanwhile."""
         graph = torch.cuda.CUDAGraph()
         with _current(self._index), torch.cuda.stream(torch.cuda.Stream()):

@@ -87,15 +87,21 @@ class TritonSampling(TorchKernel):
         own = call.box is not None and call.box.code is BoxCode.OWN
         drawn = law.drawn if call.directions is not None else None
         # What differs between generations is sent; what is made on the host for each is not known.
-        again = call.rows is None and law.isotropic_each is None and not own
-        key = self._key_of(call, drawn) if again else None
-        if key is None:
-            tables = self.brought(call, drawn)
+        known = law.isotropic_each is None and not own
+        # Candidates that are asked for a few at a time share what is sent.
+        news = self._news if known and call.rows is None else None
+        if news is None:
+            self.bring(call, drawn)
         else:
             self._write_news(call, drawn)
-            if self.launch.replayed(self._news, key):
+        key = None
+        if known:
+            self.recognise(call, drawn)
+            named = None if call.rows is None else call.rows.tobytes()
+            key = population.data_ptr(), count, call.draws, self._news.address, named
+            if self.launch.replayed(news, key):
                 return
-            tables = self._tables(call, drawn)
+        tables = self.tables(call, drawn)
         places = self._places(count, call)
         used, draws = tables.used, places.shape[1]
         blocks = parts_of(n, 4 * BLOCKS)
@@ -112,14 +118,11 @@ class TritonSampling(TorchKernel):
             | {"BLOCKS": BLOCKS, "WIDE": self.wide(call.mean, population)},
             WARPS,
         )
-        if key is None:
-            self.launch(None, sampling)
-        else:
-            self.launch(self._news, *tables.drawing, sampling, key=key)
+        self.launch(news, *(() if news is None else tables.drawing), sampling, key=key)
         if own:
             super().confine(population, population, call.box)  # type: ignore[arg-type]
 
-    def _tables(self, call: SampleCall, drawn: DrawnRows | None) -> Tables:
+    def tables(self, call: SampleCall, drawn: DrawnRows | None) -> Tables:
         """Return what the draws of a generation mix; what is not there is a tensor not read."""
         law, drawing, used = call.law, (), 0
         rows = factors = each = self._nothing
@@ -148,8 +151,8 @@ class TritonSampling(TorchKernel):
             self._nothing if call.box is None or own else self._rows_of(call.box),
         )
 
-    def _key_of(self, call: SampleCall, drawn: DrawnRows | None) -> Any:
-        """Return what the work of a generation depends on, besides the numbers that are sent."""
+    def recognise(self, call: SampleCall, drawn: DrawnRows | None) -> None:
+        """Forget what was recorded, if it is about other memory or another law."""
         law, mean, directions, box = self._seen
         # Once the archive of MMES is full, the law is the same record in every generation.
         if (
@@ -160,11 +163,9 @@ class TritonSampling(TorchKernel):
         ):
             self._seen = call.law, call.mean, call.directions, call.box
             self._look_closer(call, drawn)
-        population = call.population
-        return population.data_ptr(), population.shape[0], call.draws, self._news.address
 
     def _look_closer(self, call: SampleCall, drawn: DrawnRows | None) -> None:
-        """Forget what was recorded, if a law of another name is another law."""
+        """Compare what a law consists of: a new record may be the same law."""
         law = call.law
         listed = None if law.rows is None else law.rows.shape[1]
         known = (
@@ -180,7 +181,7 @@ class TritonSampling(TorchKernel):
             self._known = known
             self.launch.forget()
 
-    def brought(self, call: SampleCall, drawn: DrawnRows | None) -> Tables:
+    def bring(self, call: SampleCall, drawn: DrawnRows | None) -> None:
         """Send what is new in a generation and draw its rows, unless that was done last."""
         law = call.law
         same: tuple[Any, ...] = call.seed, call.generation, call.sigma, call.draws, law.isotropic
@@ -188,13 +189,10 @@ class TritonSampling(TorchKernel):
             same += drawn.factor, drawn.used, drawn.order.tobytes(), id(drawn.cumulative)
         elif law.rows is not None and law.factors is not None:
             same += law.rows.tobytes(), law.factors.tobytes()
-        if same == self._sent_news:
-            return self._tables(call, drawn)
-        self._write_news(call, drawn)
-        tables = self._tables(call, drawn)
-        self.launch(self._news, *tables.drawing)
-        self._sent_news = same
-        return tables
+        if same != self._sent_news:
+            self._write_news(call, drawn)
+            self.launch(self._news, *self.tables(call, drawn).drawing)
+            self._sent_news = same
 
     def _write_news(self, call: SampleCall, drawn: DrawnRows | None) -> None:
         """Write what is new in a generation: address, sigma, and the order of the directions.
@@ -224,7 +222,7 @@ class TritonSampling(TorchKernel):
 
     def _places(self, count: int, call: SampleCall) -> torch.Tensor:
         """Return the draws that are wanted, and where they go; the same are asked for again."""
-        rows = np.arange(count) if call.rows is None else np.asarray(call.rows)
+        rows = np.arange(count) if call.rows is None else call.rows
         key = call.draws, rows.tobytes()
         if key not in self._known_places:
             if len(self._known_places) >= _PLACES:

@@ -2,7 +2,7 @@
 # pyright: reportMissingImports=false, reportArgumentType=false, reportIndexIssue=false
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 # pyright: reportOperatorIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
-# pyright: reportPossiblyUnboundVariable=false
+# pyright: reportPossiblyUnboundVariable=false, reportAssignmentType=false
 
 import triton
 import triton.language as tl

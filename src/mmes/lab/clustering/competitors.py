@@ -24,15 +24,8 @@ FIRST_SMOOTHING, LAST_SMOOTHING, SMOOTHING_FACTOR = 1e-2, 1e-8, 0.25
 class SmoothedModel:
     """The objective with |x| replaced by sqrt(x^2 + e^2) - e, and its derivatives.
 
-    Parameters
-    ----------
-    objective : SparseSpectralObjective
-        The objective to approximate.
-    manifold : Grassmann
-        The manifold of its bases.
-    smoothing : float
-        The width e. With 0 the value is exact, the gradient is that of a subgradient, and the
-        Hessian takes the signs of U U' as fixed.
+    With a width e of 0 the value is exact, the gradient is that of a subgradient, and the Hessian
+    takes the signs of U U' as fixed.
     """
 
     def __init__(
@@ -83,27 +76,11 @@ def subgradient_trust_region(
 ) -> TrustRegionResult:
     """Minimise the objective by a trust region that is given a subgradient as the gradient.
 
-    Parameters
-    ----------
-    laplacian : array-like
-        Matrix L of the objective, (N_s, N_s).
-    beta : float
-        Weight of the sparsity.
-    start : array-like
-        Orthonormal basis to start from, (N_s, N_c).
-    max_iterations, tolerance : int, float
-        Limit of outer iterations, and gradient norm at which to stop.
+    The Laplacian is (N_s, N_s), the start an orthonormal basis, (N_s, N_c); see `trust_region`.
     """
     objective, manifold, point = _problem(laplacian, beta, start)
     model = SmoothedModel(objective, manifold, smoothing=0.0)
-    return trust_region(
-        model,
-        manifold,
-        point,
-        np.sqrt(manifold.k),
-        max_iterations=max_iterations,
-        tolerance=tolerance,
-    )
+    return trust_region(model, manifold, point, np.sqrt(manifold.k), max_iterations, tolerance)
 
 
 def smoothed_trust_region(
@@ -125,13 +102,9 @@ def smoothed_trust_region(
     while result is None or smoothing > LAST_SMOOTHING:
         if result is not None:
             smoothing = max(smoothing * SMOOTHING_FACTOR, LAST_SMOOTHING)
+        model = SmoothedModel(objective, manifold, smoothing)
         result = trust_region(
-            SmoothedModel(objective, manifold, smoothing),
-            manifold,
-            point,
-            np.sqrt(manifold.k),
-            max_iterations,
-            tolerance,
+            model, manifold, point, np.sqrt(manifold.k), max_iterations, tolerance
         )
         point = result.x
         iterations, evaluations = iterations + result.nit, evaluations + result.nfev

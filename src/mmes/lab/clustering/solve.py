@@ -73,20 +73,10 @@ def sparse_basis(
     seed: int,
     settings: SearchSettings = PAPER_SETTINGS,
 ) -> Solution:
-    """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces.
+    """Minimise Tr(U' L U) + beta * sum_ij |(U U')_ij| over subspaces of dimension N_c.
 
-    Parameters
-    ----------
-    laplacian : array-like
-        Symmetric matrix L, (N_s, N_s).
-    n_clusters : int
-        Dimension N_c of the subspace.
-    beta : float
-        Weight of the sparsity.
-    seed : int
-        Seed of the random start and of the search; restarts use seeds derived from it.
-    settings : SearchSettings
-        How to search; by default as in the paper's experiment.
+    The Laplacian L is symmetric, (N_s, N_s). The seed is that of the random start and of the
+    search; restarts use seeds derived from it. By default the settings are those of the paper.
     """
     objective = SparseSpectralObjective(laplacian, beta)
     manifold = Grassmann(len(objective.laplacian), n_clusters)

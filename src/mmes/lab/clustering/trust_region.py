@@ -57,20 +57,8 @@ def trust_region(
 ) -> TrustRegionResult:
     """Minimise from `start` until the gradient norm is at most `tolerance`.
 
-    Parameters
-    ----------
-    model : SecondOrderModel
-        What to minimise.
-    manifold : Manifold
-        Where.
-    start : ndarray
-        First point.
-    largest_radius : float
-        Cap of the radius; the first radius is an eighth of it.
-    max_iterations : int, default 300
-        Limit of outer iterations.
-    tolerance : float, default 1e-6
-        Gradient norm at which to stop.
+    The radius is at most `largest_radius`, and an eighth of it at first; `max_iterations` limits
+    the outer iterations.
     """
     point, value, evaluations = start, model.value(start), 1
     radius = largest_radius / 8.0

@@ -132,14 +132,8 @@ def allotments(evaluations: int, shares: Vector) -> list[int]:
 def updated_shares(shares: Vector, gains: list[Gains], steps: int) -> Vector:
     """Return the shares after a step: the best techniques gain a little from the others.
 
-    Parameters
-    ----------
-    shares : ndarray
-        The shares of the techniques, of sum 1.
-    gains : list of Gains
-        What each achieved in the step; its quality is the mean relative gain per evaluation.
-    steps : int
-        Number of steps so far.
+    The quality of a technique is its mean relative gain per evaluation; `steps` is the number of
+    steps so far.
     """
     merit = np.array([each.relative / max(each.evaluations, 1) for each in gains])
     best = merit == merit.max()

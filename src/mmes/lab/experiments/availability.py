@@ -72,7 +72,7 @@ def missing_pieces(runs: Iterable[Trial]) -> list[str]:
 
 
 def refuse_mistakes(runs: Iterable[Trial]) -> None:
-    """Raise PlanError where a strategy, a problem or an option of the runs is not there or wrong.
+    """Raise PlanError if a strategy, problem or option of the runs is missing or wrong.
 
     The user's files are imported for this, because a missing function would fail every run.
     """

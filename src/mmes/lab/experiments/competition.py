@@ -62,7 +62,7 @@ class Competition:
     suite: str  # One of `SUITES`.
     strategies: tuple[Strategy, ...]  # The strategies to compare.
     functions: tuple[str, ...] = ()  # Functions of the suite, such as ``"f1"``.
-    # One run of every strategy on every function each.
+    # One run of every strategy on every function for each seed.
     seeds: tuple[int, ...] = tuple(range(1, 26))
     budget: int = CHECKPOINTS[-1]  # Evaluations of a run.
     # Evaluations at which the best value is recorded; the budget is always one of them.
@@ -112,7 +112,7 @@ def function_of(suite: str, name: str) -> Objective:
 def competitor(name: str, options: Mapping[str, Any]) -> Strategy:
     """Return a strategy with restarts, unless it sets its own.
 
-    Algorithms that search a box only have no notion of a restart from outside; evolution strategies
+    Competitors restart themselves, if at all; evolution strategies
     start again with twice the population when the best value stagnates.
     """
     made = strategy_for(name, DIMENSION)
@@ -170,6 +170,6 @@ def finished_runs(
 
 
 def _in_text(strategy: Strategy) -> Strategy:
-    """Return a stored strategy under its label of today, unless the user chose another."""
+    """Return a stored strategy with its current label, unless the user chose another."""
     unlabelled = strategy.label == strategy.name
     return replace(strategy, label=LABELS.get(strategy.name, "")) if unlabelled else strategy

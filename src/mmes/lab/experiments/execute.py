@@ -30,12 +30,7 @@ Traces = tuple[Vector, Vector, Vector]
 class Observed:
     """An objective that adds up the processor time spent in it and records its best values.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a (k, n) batch.
-    record_at : sequence of int
-        Evaluations after which the best value so far is noted.
+    It takes a (k, n) batch; `record_at` are the evaluations after which the best value is noted.
     """
 
     def __init__(self, function: Callable[[Vector], Vector], record_at: Sequence[int] = ()) -> None:
@@ -56,7 +51,7 @@ class Observed:
 
     def _record(self, values: Vector) -> None:
         if values.size == 1 and self._spent + 1 < self._ahead[0]:  # a step of a local search
-            self._best = min(self._best, values.item())  # in this order NaN changes nothing
+            self._best = min(self._best, values.item())  # this order ignores NaN
             self._spent += 1
             return
         while self._ahead and self._ahead[0] <= self._spent + values.size:

@@ -158,19 +158,10 @@ def _from_function(name: str, dimension: int, options: Mapping[str, Any]) -> Pro
 def resolve(
     name: str, dimension: int, options: Mapping[str, Any] | None = None, seed: int = 0
 ) -> Problem:
-    """Return the problem of that name in that dimension.
+    """Return the problem of that name, built-in or a function, in that dimension.
 
-    Parameters
-    ----------
-    name : str
-        A built-in problem or a function.
-    dimension : int
-        Number of variables n.
-    options : mapping, optional
-        Settings of the problem; see `mmes.lab.experiments.plan.Objective`.
-    seed : int
-        Draws the rotation of a rotated problem, unless its options give a seed: as in the paper
-        every run has a different rotation.
+    `options` are those of `mmes.lab.experiments.plan.Objective`. The seed draws the rotation of a
+    rotated problem, unless its options give one: as in the paper every run has another rotation.
     """
     if is_location(name):
         return _from_function(name, dimension, options or {})

@@ -35,7 +35,7 @@ LARGEST = 2**63 - 1
 """The largest integer that the files of finished runs can hold."""
 MOST_SEEDS = 10**6
 MOST_BYTES = 10**7
-"""Of a plan: no person writes more."""
+"""Limits of a plan."""
 
 
 class PlanError(ValueError):
@@ -50,7 +50,7 @@ def checked_key(key: Any) -> str:
 
 
 def freeze(options: Mapping[str, Any], where: str) -> Options:
-    """Return options as sorted pairs, refusing values that cannot be written down."""
+    """Return options as sorted pairs, refusing values that a file cannot contain."""
     for name, value in options.items():
         if not isinstance(value, bool | int | float | str):
             raise PlanError(
@@ -135,7 +135,7 @@ class Trial:
     bounds: str = "none"
     # Evaluations at which the best value is recorded exactly; no part of the key.
     record_at: tuple[int, ...] = field(default=(), compare=False)
-    # The key a finished run was stored under, where its function may be out of reach by now.
+    # The key of a stored run, whose function may no longer be available.
     stored_key: str = field(default="", compare=False)
 
     @cached_property
@@ -190,7 +190,7 @@ class Plan:
     name : str
         Title of the report.
     target : float or None
-        As in `Trial`; without one, runs spend their budget and no verdict is passed.
+        As in `Trial`; without one, runs use their budget and cannot succeed or fail.
     start, sigma0
         As in `Trial`.
     bounds : str
@@ -298,7 +298,7 @@ KNOWN = {
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; functions in files are found relative to that file."""
     path = Path(path)
-    if not path.is_file():  # nor is a pipe or a device one, which may have no end
+    if not path.is_file():  # also refuses pipes and devices, which may have no end
         raise PlanError(f"there is no plan file {path}")
     if path.stat().st_size > MOST_BYTES:
         raise PlanError(f"{path} is too large for a plan: more than {MOST_BYTES:,} bytes")
@@ -381,7 +381,7 @@ def _objective(entry: Any, folder: Path) -> Objective:
 
 
 def _integer(name: str, value: Any) -> int:
-    # Budgets are pleasant to write as 1e6.
+    # So that a budget can be written as 1e6.
     if isinstance(value, float) and value.is_integer():
         return _integer(name, int(value))
     _at_least(name, value, 1)
@@ -403,7 +403,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
 
 
 def checked_count(count: int) -> int:
-    """Return a number of seeds, once it is known to be one that can be run."""
+    """Return a number of seeds after checking it."""
     if count > MOST_SEEDS:
         raise PlanError(f"seeds must be at most {MOST_SEEDS:,} in number, not {count:,}")
     return count

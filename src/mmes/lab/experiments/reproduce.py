@@ -111,7 +111,7 @@ def material_of(
     folder: Path,
     stored: Mapping[str, TrialResult] | None = None,
 ) -> Material:
-    """Return what a section has to show by now; `stored` saves reading the store again."""
+    """Return what a section can show now; `stored` avoids reading the store again."""
     runs = section.runs(extent)
     if stored is None:
         stored = Store(folder / "runs").outcomes(runs) if runs else {}
@@ -163,7 +163,7 @@ def missing_runs(
 
 
 def chosen_sections(names: Sequence[str]) -> list[Section]:
-    """Return the sections of these names, all of them for none."""
+    """Return the sections of these names; without names all of them."""
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         raise ValueError(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")

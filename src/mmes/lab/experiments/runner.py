@@ -46,7 +46,7 @@ class Report:
 
 
 def _leave_with_parent() -> None:
-    """End this worker as soon as the runner is gone, so that a kill leaves no orphan at work."""
+    """End this worker as soon as the runner has ended, so that a kill leaves no orphan."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -112,8 +112,8 @@ class Session:
     def go(self, waiting: deque[Trial], workers: int) -> None:
         """Work through the queue, then, one at a time, through the runs a worker died with.
 
-        All runs in progress when a worker dies are lost with the pool, the guilty and the
-        innocent; alone, a run that is killed again can blame no other.
+        All runs in progress when a worker dies are lost with the pool. A run that is killed again
+        when it runs alone is the cause itself.
         """
         suspects: deque[Trial] = deque()
         while waiting and time.monotonic() < self.deadline:
@@ -171,22 +171,11 @@ def execute(
     function: Callable[[Trial], TrialResult] = perform,
     show: bool = True,
 ) -> Report:
-    """Carry out the runs that are not in the store yet.
+    """Carry out the runs that are not in the store yet, in this order.
 
-    Parameters
-    ----------
-    runs : iterable of Trial
-        What to do, in this order; a key that comes twice is run once.
-    store : Store
-        Where finished runs are and go.
-    workers : int, optional
-        Processes, one run each at a time; all usable cores by default.
-    time_limit : float, optional
-        After this many seconds no further run is started; those in progress are finished.
-    function : callable
-        What a run is; `mmes.lab.experiments.execute.perform` by default.
-    show : bool
-        Whether to show progress.
+    A key that comes twice is run once. By default there is one process per usable core, each with
+    one run at a time. After `time_limit` seconds no further run is started; those in progress are
+    finished. `function` is what a run is: `mmes.lab.experiments.execute.perform`.
     """
     begin = time.monotonic()
     count = workers if workers is not None else usable_cores()

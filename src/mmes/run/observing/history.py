@@ -20,14 +20,8 @@ class History:
     """The convergence of a run, thinned so that it never grows beyond a fixed size.
 
     A line is kept for every k-th generation; when the table is full, every other line is dropped
-    and k doubles. The last generation is always there.
-
-    Parameters
-    ----------
-    limit : int
-        Maximum number of lines.
-    further : tuple of str
-        Columns besides `COLUMNS`.
+    and k doubles. The last generation is always there. There are at most `limit` lines, with the
+    columns `further` besides `COLUMNS`.
     """
 
     def __init__(self, limit: int = 2000, further: tuple[str, ...] = ()):

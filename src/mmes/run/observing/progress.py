@@ -92,15 +92,7 @@ class Progress:
 
 
 class Observers:
-    """The callbacks of a run.
-
-    Parameters
-    ----------
-    callback : callable, list or tuple of callables, or None
-        What `mmes.minimize` was given.
-    progress : bool
-        Whether to show the progress on the screen, too.
-    """
+    """The callbacks of a run, and the display of its progress if that is wanted."""
 
     def __init__(self, callback: Any, progress: Any = False):
         if not isinstance(progress, bool):

@@ -16,10 +16,7 @@ _PLAIN_SECONDS = 5.0
 class Display:
     """Shows the progress of a run on stderr; used as a callback.
 
-    Parameters
-    ----------
-    last_line : bool
-        Whether a last line says why the run ended.
+    `last_line` asks for a last line that says why the run ended.
     """
 
     def __init__(self, last_line: bool = True):

@@ -33,15 +33,7 @@ _DEFAULTS = {option.name: option.default for option in RUN_OPTIONS}
 
 
 class Batches:
-    """Provides the batch of each generation.
-
-    Parameters
-    ----------
-    given : callable or iterable
-        As in `mmes.minimize`.
-    objective : OnBatch
-        The objective that receives the batch.
-    """
+    """Provides the batch of each generation for the objective that receives it."""
 
     def __init__(self, given: Any, objective: OnBatch):
         self._given, self._objective = given, objective
@@ -128,14 +120,7 @@ class Batches:
 def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> dict[str, Any]:
     """Return the options of a run on batches, including those that batches imply.
 
-    Parameters
-    ----------
-    strategy
-        As in `mmes.minimize`.
-    where : mapping
-        Its arguments `manifold` and `constraints`.
-    given : dict
-        The options.
+    `where` has the arguments `manifold` and `constraints` of `mmes.minimize`.
 
     Raises
     ------

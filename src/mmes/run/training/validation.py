@@ -17,29 +17,8 @@ from mmes.strategies.parts.record import checked_scalar, checked_value
 class Validation:
     """Evaluates the validation loss of the mean, and keeps the best mean.
 
-    Parameters
-    ----------
-    fun : callable
-        Takes a point, the mean of the search, and returns its loss on held-out data.
-    every : int
-        Generations between two validations.
-    patience : int or None
-        Validations in a row without improvement after which the run should end.
-
-    Attributes
-    ----------
-    best, last : float
-        The best loss and the last one; inf and NaN before the first.
-    x : handle or None
-        The mean of the best loss.
-    count : int
-        Validations so far.
-    generation : int
-        The generation of the last one.
-    since : int
-        Validations since the best.
-    at_end : float or None
-        The loss of the mean at the end of a run; deleted if the run continues.
+    `fun` returns the loss of a point on held-out data. The run should end after `patience`
+    validations in a row without improvement, one after `every` generations.
     """
 
     def __init__(self, fun: Any, every: int, patience: int | None):
@@ -47,9 +26,12 @@ class Validation:
             raise TypeError(f"validation must be callable, not {fun!r} (a {type(fun).__name__})")
         self._fun: Callable[[Any], Any] = fun
         self._every, self._patience = every, patience
-        self.best, self.last, self.at_end = math.inf, math.nan, None
-        self.x: Any = None
-        self.count = self.generation = self.since = 0
+        self.best, self.last = math.inf, math.nan  # the best loss and the last one
+        self.at_end: float | None = None  # the loss at the end of a run; deleted if it continues
+        self.x: Any = None  # the mean of the best loss
+        self.count = 0  # validations so far
+        self.generation = 0  # of the last one
+        self.since = 0  # validations since the best
 
     @classmethod
     def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation:

@@ -1,4 +1,4 @@
-"""The ranking of a generation: where ties, infinite values and NaN stand."""
+"""The ranking of a generation, with ties, infinite values and NaN."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def rank(values: NDArray[np.float64]) -> NDArray[np.int64]:
 def evenly(
     values: NDArray[np.float64], ranking: NDArray[np.int64], failures: int
 ) -> NDArray[np.float64]:
-    """Return values with which generations can be compared though candidates have failed.
+    """Return values to compare generations with, although some candidates failed.
 
     Each rank has the value at the same share of those that did not fail: with 6 values of 8
     candidates the ranks 1 .. 8 have the 1st, 2nd, 2nd, 3rd, 4th, 5th, 5th and 6th. So a failure is
-    neither a win nor a loss against a generation without. The ranking itself stays.
+    neither a win nor a loss against a generation without failures. The ranking does not change.
     """
     size, seen = ranking.size, ranking.size - failures
     shares = (2 * np.arange(size) + 1) * seen // (2 * size)
@@ -32,7 +32,7 @@ def sidelined(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the ranking with the failed candidates behind the parents, and values sorted by it.
 
-    Where the worst candidates push the mean away, those must do so that are known to be bad.
+    In strategies where the worst candidates push the mean away, failed candidates must not.
     """
     size = ranking.size
     seen = size - failures

@@ -18,25 +18,10 @@ Rows = NDArray[np.int64]
 class Candidates:
     """Generates candidates on demand.
 
-    All of them are kept until the generation is told. A few candidates, requested to be evaluated a
-    few at a time or elsewhere, are not kept: they can be generated again.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    n : int
-        The number of variables.
-    mapping : Box or None
-        A box that the search does not see: the images of its points are evaluated.
-
-    Attributes
-    ----------
-    points : handle or None
-        The candidates as the search generated them; None before.
-    evaluated : handle or None
-        The same as they are evaluated.
-    asked : bool
-        Whether all or some of them were requested.
+    All of them are kept until the generation is told: `points` as the search generated them, and
+    `evaluated`, their images if there is a box that the search does not see (`mapping`). A few
+    candidates, requested to be evaluated a few at a time or elsewhere, are not kept: they can be
+    generated again. `asked` says whether all or some of them were requested.
     """
 
     def __init__(self, kernel: Kernel, n: int, mapping: Box | None):
@@ -89,15 +74,22 @@ class Candidates:
         if self.evaluated is not None:
             extra = self.evaluated.shape[0] - search.population_size
             return _taken(kernel, self.evaluated, rows + extra)
-        wanted, positions = np.unique(rows, return_inverse=True)
+        wanted, positions = rows, None
+        if not (rows[1:] > rows[:-1]).all():
+            wanted, positions = np.unique(rows, return_inverse=True)
         made = kernel.population(wanted.size, self._n)
-        drawn = wanted[wanted >= 0]
-        for place, row in enumerate(wanted[wanted < 0]):
-            kernel.assign(kernel.row(made, place), first[row])
+        target, drawn = made, wanted
+        if wanted.size and wanted.item(0) < 0:
+            drawn = wanted[wanted >= 0]
+            target = kernel.part(made, wanted.size - drawn.size)
+            for place, row in enumerate(wanted[wanted < 0]):
+                kernel.assign(kernel.row(made, place), first[row])
         if drawn.size:
-            search.sample(kernel.part(made, wanted.size - drawn.size), generation, drawn)
+            search.sample(target, generation, drawn)
         if self.mapping is not None and wanted.size:
             kernel.confine(made, made, self.mapping)
+        if positions is None:
+            return kernel.part(made, 0, wanted.size)
         return _taken(kernel, made, positions)
 
 

@@ -1,4 +1,4 @@
-"""The life of a search behind the shell: begun in a space, grown, saved, restored."""
+"""The life cycle of a search: started in a space, grown, saved and restored."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from mmes.strategies.shell.stopping import StopRules
 
 
 class Lifecycle(Optimizer):
-    """An optimizer that is a search, from its first plan to its state; `AskTell` asks and tells.
+    """The part of `AskTell` that creates, grows, saves and restores its search.
 
     Attributes
     ----------
     search : Search
-        The algorithm behind the shell. Its state is its own: it belongs to no promise.
+        The algorithm. Its state is internal and may differ between versions.
     """
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True
     watches_collapse: ClassVar[bool] = False
-    """Whether the shell watches how values fall with sigma, and knows a collapse from an end."""
+    """Whether values and sigma are compared, to tell a collapse of the steps from convergence."""
 
     def __init__(
         self,
@@ -75,19 +75,19 @@ class Lifecycle(Optimizer):
         checked_sigma(sigma0)
         checked_manifold(manifold, self.name, self.on_manifolds, bounds, scale)
         kernel = opened_kernel(self, manifold, chosen)
-        # Refused by its size before anything of that size is copied.
+        # A problem that is too large is refused before anything of its size is copied.
         boxed = bounds is not None or integers is not None
         extent = Extent(claimed_size(x0), boxed, manifold)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReducedArchiveWarning)  # comes with the plan that holds
+            warnings.simplefilter("ignore", ReducedArchiveWarning)  # the final plan warns
             planned_search(self.search_type, kernel, chosen, extent)
         space = Space.checked(x0, sigma0, bounds, scale, manifold, integers)
         self._begin(space, chosen, kernel)
 
     @classmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
-        """Return an optimizer in a space that was checked."""
-        if cls.__init__ is not Lifecycle.__init__:  # the author's own has the last word on options
+        """Return an optimizer for a checked space."""
+        if cls.__init__ is not Lifecycle.__init__:  # the author's constructor decides about options
             where = {"bounds": space.box, "scale": space.scale, "manifold": space.manifold}
             return cls(space.x0, space.sigma0, **where, **options)  # type: ignore[arg-type]
         chosen = validated(cls.option_table(), options, cls.__name__)
@@ -115,7 +115,7 @@ class Lifecycle(Optimizer):
         self._widest = widest_sigma(begun.box, space.sigma0)
         self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
         self._hold(self.search_type(begun.setup, begun.plan.options))
-        # Said outright: neither a smaller machine that resumes nor growth may change the archive.
+        # As a number: neither resuming on a smaller machine nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
         start: Vector = space.x0.ravel()  # type: ignore[union-attr]
@@ -134,12 +134,12 @@ class Lifecycle(Optimizer):
         )
 
     def _confine_to(self, box: Box | None) -> None:
-        """Take a box; to ask in each generation whether it has integers would take time."""
+        """Set the box, and whether it has integers, which is not checked in each generation."""
         self.box, self._candidates.mapping = box, mapping_of(box)
         self._rounded = box if isinstance(box, Rounded) else None
 
     def _hold(self, search: Search) -> None:
-        """Take a search, and see what it offers besides: to ask in each generation takes 20 us."""
+        """Set the search and what it offers besides; to check it takes 20 us per generation."""
         self.search = search
         self._probes = search if isinstance(search, Probes) and search.probing else None
         self._ahead = search if isinstance(search, UpdatesAhead) else None
@@ -220,7 +220,7 @@ class Lifecycle(Optimizer):
     # Growth
 
     def grow(self, sigma: float | None = None, doublings: int = 1, kinked: bool = False) -> None:
-        """Double population size and damping, and go on from where the search stands.
+        """Double population size and damping, and continue from the current state.
 
         That is the remedy against noise and against a collapse of the steps: mean, path,
         directions and scales stay, and the next generation is compared with no earlier one. A
@@ -229,7 +229,7 @@ class Lifecycle(Optimizer):
         Parameters
         ----------
         sigma : float, optional
-            The mutation strength to go on with; by default it stays.
+            The mutation strength to continue with; unchanged by default.
         doublings : int
             How often they are doubled.
         kinked : bool
@@ -258,8 +258,8 @@ class Lifecycle(Optimizer):
         return {}
 
     def _go_on_with(self, options: dict[str, Any]) -> None:
-        """Go on with other options, in a search that takes over what this one has learnt."""
-        # What the search holds already is handed over: it is not needed a second time.
+        """Continue with other options, in a new search that takes over the state of this one."""
+        # The memory of this search is handed over, so it does not count twice.
         plan = planned_search(
             self.search_type, self.kernel, options, self._extent, self.planned_bytes
         )
@@ -294,7 +294,7 @@ class Lifecycle(Optimizer):
         own = {option.name: asked[option.name] for option in self.search_type.options}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
-            # Who has no memory for a population elsewhere does without, where that is possible.
+            # Where the population does not fit, the search works without one if it can.
             few = {} if self.needs_population else {"rows_at_once": 1}
             try:
                 planned, _ = self.search_type.planned(self._n, own, usable)
@@ -303,7 +303,7 @@ class Lifecycle(Optimizer):
         return {n: value for n, value in planned.items() if n not in few and value != own[n]}
 
     def resume_at(self, sigma: float) -> None:
-        """Go on with this mutation strength; the tests on values begin anew."""
+        """Continue with this mutation strength; the tests on values start again."""
         self.search.sigma = checked_sigma(sigma)
         self._mean_seen = None
         self._rules.begin_anew(sigma)
@@ -322,7 +322,7 @@ class Lifecycle(Optimizer):
         return sigma is not None
 
     def _walls(self) -> Box | None:
-        """Return the walls of the box, for points that lie outside by their rounding alone."""
+        """Return the walls of the box, for points that are outside only by rounding."""
         if self.box is None:
             return None
         return self.box.walls() or Clip(self.box.lower, self.box.upper)
@@ -367,7 +367,7 @@ class Lifecycle(Optimizer):
         if told and self.search.needs_start_value:
             self.search.start(0.0)  # makes room for the values that are restored
         self.search.restore(state["search"], inner)
-        # As it was told: the constructor checks it, but brings a point of a manifold closer to it.
+        # Exactly as saved: the constructor would move a point of a manifold closer to it.
         self._best_x = as_candidate(self.kernel, arrays["best_x"].ravel(), self._n, None)
         for name in COUNTS:
             setattr(self, name, checked_scalar(name, state[name], 0))

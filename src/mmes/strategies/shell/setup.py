@@ -25,21 +25,11 @@ PLATEAU_LIMIT = 1e4
 
 
 class Plan(NamedTuple):
-    """The memory plan of a search.
+    """The memory plan of a search."""
 
-    Attributes
-    ----------
-    options : dict
-        The options of the algorithm, reduced to the available memory.
-    bytes : int
-        The memory of the search.
-    rows_at_once : int or None
-        Candidates generated at a time without a population; None if there is one.
-    """
-
-    options: dict[str, Any]
+    options: dict[str, Any]  # Those of the algorithm, reduced to the available memory.
     bytes: int
-    rows_at_once: int | None
+    rows_at_once: int | None  # Candidates made at a time without a population; None with one.
 
 
 @dataclass(frozen=True)
@@ -147,18 +137,18 @@ def planned_search(
         taken = images if few is None or kept else 0  # a few at a time are mapped in place
         made = "all" if kept else rows
         asked = own | {name: made for name in own if name == "rows_at_once"}
-        # Searches that know the host alone need not say how large an entry is.
+        # A search that works only on the host need not know the size of an entry.
         sizes = kernel.entry_bytes, kernel.vector_bytes
         planned, needed = search_type.planned(
             n, asked, usable - taken, *(() if sizes == (8, 8) else sizes)
         )
-        # What was asked for is kept: on another machine something else may fit.
+        # The option is kept as given: on another machine something else may fit.
         own_again = {name: given for name in own if name == "rows_at_once"}
         return Plan(planned | own_again, needed + taken, few)
 
     if given is not None:
         return plan(given)
-    # Not for a population that is absurd, rather than variables that are many.
+    # Only if the number of variables is the reason, not an absurd population size.
     alone = whole is None and not kept and size <= n
     if alone:
         fitting = int(usable * _SHARE_FOR_ROWS) // (kernel.entry_bytes * n)

@@ -20,15 +20,9 @@ class Draws:
     """Uniform and normal numbers by address.
 
     An algorithm counts its steps (generations, children, local steps) and uses a stream once per
-    step; `part` distinguishes further draws of the same kind within a step.
-
-    Parameters
-    ----------
-    seed : int
-        The seed of the run.
-    simd : str or None
-        The SIMD level of the compiled kernel; None computes with numpy alone. Uniform numbers are
-        the same to the bit, normal ones to float32 rounding.
+    step; `part` distinguishes further draws of the same kind within a step. `simd` is the SIMD
+    level of the compiled kernel; None computes with numpy alone: uniform numbers are the same to
+    the bit, normal ones to float32 rounding.
     """
 
     def __init__(self, seed: int, simd: str | None = None):

@@ -116,14 +116,8 @@ def nothing_to_learn(coordinate: int, gain: float) -> None:
 class Usefulness:
     """MTS-LS1-Reduced: prefers the coordinates that were worth trying (LaTorre, Muelas, Pena 2013).
 
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    share_of_others : float
-        The share of all coordinates that is sampled from those not preferred.
-    sample : callable
-        Returns n random numbers for each sweep.
+    `share_of_others` is the share of all coordinates that is sampled from those not preferred;
+    `sample` returns n random numbers for each sweep.
     """
 
     COVERED = 0.9

@@ -99,26 +99,11 @@ def sansde(
     rate: float,
     steps: Iterator[int],
 ) -> Asking[tuple[Vector, Vector, float]]:
-    """Improve `best` on one group of variables.
+    """Improve `best`, the context, in place on one group of variables.
 
-    Parameters
-    ----------
-    setting : Setting
-    best : Incumbent
-        The best point so far, which is the context; updated in place.
-    members : Part
-        The sub-population; not changed.
-    generations : int
-        Generations after the evaluation of the sub-population.
-    rate : float
-        The mean crossover rate, which outlives the call.
-    steps : iterator of int
-        Numbers of the steps, the addresses of their random numbers.
-
-    Returns
-    -------
-    tuple
-        The points of the sub-population, their values, and the mean crossover rate.
+    `members` is the sub-population, which is not changed, and `generations` counts those after its
+    evaluation. `steps` numbers the steps: the addresses of their random numbers. Return the points
+    of the sub-population, their values, and the mean crossover rate, which outlives the call.
     """
     group, values = members.group, members.values
     draws = setting.draws

@@ -65,13 +65,8 @@ def factors_around(draws: Draws, centres: Vector, step: int) -> Vector:
 class Shade:
     """A population under SHADE, which can be continued.
 
-    Parameters
-    ----------
-    setting : Setting
-    points, values : ndarray
-        The population, evaluated; it is changed in place.
-    steps : iterator of int
-        Numbers of the steps, the addresses of their random numbers.
+    Points and values are those of an evaluated population and change in place; `steps` numbers the
+    steps: the addresses of their random numbers.
     """
 
     def __init__(self, setting: Setting, points: Vector, values: Vector, steps: Iterator[int]):

@@ -58,12 +58,7 @@ def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) ->
 def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") -> Series:
     """Return the median over runs of a trace, with quartiles as its band.
 
-    Parameters
-    ----------
-    outcomes : sequence of TrialResult
-        Runs of one strategy on one problem.
-    trace : str
-        ``"trace_best"`` or ``"trace_sigma"``.
+    The runs are of one strategy on one problem; `trace` as in `convergence`.
     """
     longest = max(float(o.trace_evaluations[-1]) for o in outcomes)
     first = min(float(o.trace_evaluations[0]) for o in outcomes)
@@ -94,18 +89,9 @@ def convergence(
     trace: str = "trace_best",
     labels: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Return the convergence curves of the strategies on one problem.
+    """Return the convergence curves of the strategies on one problem, of one dimension.
 
-    Parameters
-    ----------
-    runs, outcomes
-        Runs of one problem and dimension, and what they gave.
-    name, title : str
-        As in `Chart`.
-    trace : str
-        ``"trace_best"`` or ``"trace_sigma"``.
-    labels : dict, optional
-        Names of the curves by the strategies' labels.
+    `trace` is ``"trace_best"`` or ``"trace_sigma"``; `labels` renames strategies in the legend.
     """
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():
@@ -166,14 +152,8 @@ def runtime_distribution(
 ) -> Chart:
     """Return the fraction of (problem, seed, target) triples solved within a budget.
 
-    Parameters
-    ----------
-    runs, outcomes
-        The runs and what they gave. The budget is counted in evaluations per variable.
-    name, title : str
-        As in `Chart`.
-    targets : dict, optional
-        Targets by the label of the problem; `TARGETS` for all by default.
+    The budget is counted in evaluations per variable; `targets` has those of each problem by its
+    label, by default `TARGETS` for all.
     """
     series: list[Series] = []
     for label, found in _by_strategy(runs, outcomes).items():

@@ -32,16 +32,9 @@ HIGHEST_TARGET = 100.0
 
 
 def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen: str) -> Findings:
-    """Return the tables and charts of any set of runs.
+    """Return the tables and charts of any set of runs, finished or not.
 
-    Parameters
-    ----------
-    runs : sequence of Trial
-        All runs, finished or not.
-    outcomes : dict
-        What the finished ones gave, by key.
-    chosen : str
-        Label of the strategy that the others are tested against.
+    The strategy with the label `chosen` is tested against the others.
     """
     targeted = any(run.target is not None for run in runs)
     by_value = Comparison(tuple(runs), outcomes, attrgetter("best"), chosen)

@@ -69,16 +69,9 @@ def standings(
     results: Mapping[str, TrialResult],
     checkpoints: Sequence[int],
 ) -> Findings:
-    """Return the tables and charts of a competition.
+    """Return the tables and charts of a competition, of all its finished runs.
 
-    Parameters
-    ----------
-    suite : str
-        Name of the suite.
-    runs, results
-        All finished runs, and what they gave.
-    checkpoints : sequence of int
-        Evaluations at which the strategies are compared; the last one is the budget.
+    Strategies are compared at the `checkpoints`, evaluations; the last one is the budget.
     """
     if not runs:
         return Findings(notes=("No run is finished yet.",))
@@ -137,12 +130,9 @@ def _unmarked(quoted: paper.PublishedTable) -> dict[tuple[str, int, str], paper.
 
 
 def points(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the points of each strategy on one function; equal values share their places' points.
+    """Return the points of each strategy on one function, by its median there.
 
-    Parameters
-    ----------
-    values : dict
-        The median of each strategy, smaller is better.
+    Equal values share the points of their places.
     """
     ladder = np.array([*POINTS, *[0.0] * len(values)])
     place = ranks(list(values.values()))

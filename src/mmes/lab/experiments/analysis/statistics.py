@@ -111,13 +111,8 @@ def _tied(sample: Floats) -> bool:
 def rank_sum_test(first: ArrayLike, second: ArrayLike) -> float:
     """Return the two-sided p-value of Wilcoxon's rank-sum test (Mann and Whitney's U).
 
-    Small samples without ties use the exact distribution, others the normal approximation
-    with tie and continuity correction.
-
-    Parameters
-    ----------
-    first, second : array_like
-        The two independent samples, one value per run.
+    The samples are independent, one value per run. Small ones without ties use the exact
+    distribution, others the normal approximation with tie and continuity correction.
     """
     a, b = _sample(first, "first"), _sample(second, "second")
     pooled = np.concatenate([a, b])
@@ -198,12 +193,8 @@ class RankTable:
 def friedman(strategies: Sequence[str], values: ArrayLike) -> RankTable:
     """Rank strategies on every problem.
 
-    Parameters
-    ----------
-    strategies : sequence of str
-        Names of the k columns.
-    values : array_like of shape (N, k)
-        One row per problem, usually medians; infinity where a strategy failed.
+    `values` has one row per problem and one column per strategy: usually medians; infinity where a
+    strategy failed.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != len(strategies):
@@ -229,12 +220,7 @@ def expected_running_time(evaluations: ArrayLike, reached: ArrayLike) -> float:
 def first_hits(evaluations: ArrayLike, best: ArrayLike, targets: ArrayLike) -> Floats:
     """Return the evaluations at which a run first had best <= target, infinity where never.
 
-    Parameters
-    ----------
-    evaluations, best : array_like
-        The convergence trace: best is the smallest value seen up to that many evaluations.
-    targets : array_like
-        Target values, in any order.
+    `evaluations` and `best` are the convergence trace; targets may be in any order.
     """
     spent = np.asarray(evaluations, dtype=np.float64)
     falling = np.minimum.accumulate(np.asarray(best, dtype=np.float64))

@@ -274,21 +274,9 @@ def compare(
 ) -> Table:
     """Make the table of a comparison.
 
-    Parameters
-    ----------
-    data : Comparison
-        The runs.
-    heading : Heading
-        Its name, title and quantity.
-    published : dict, optional
-        Published cells by (problem, dimension, column).
-    columns, places : sequence, optional
-        Columns and rows, where they differ from those of the plan: rows that were not
-        run stand there with the published number alone.
-    ranked : bool
-        Whether to close with ranks, p-values and wins.
-    notes : iterable of str
-        Sentences to print under it.
+    Columns and rows (`places`) are those of the plan unless they are given: rows that were not run
+    then show the published number alone. `published` has its cells by (problem, dimension, column).
+    A `ranked` table ends with ranks, p-values and wins; `notes` are printed under it.
     """
     printed = published or {}
     heads = list(columns) if columns is not None else data.columns()

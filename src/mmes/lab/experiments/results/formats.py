@@ -19,14 +19,8 @@ LATEX_SHADES = {"best": "0.75", "second": "0.90"}
 def legend(table: Table, best: str, second: str, of_paper: bool = False) -> list[str]:
     """Return the sentences that explain the shading and the marks, as far as the table has them.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    best, second : str
-        How the best and the second best value of a row are shown.
-    of_paper : bool
-        Whether the best published values are shown so as well.
+    `best` and `second` say how these values of a row are shown, `of_paper` whether the best
+    published values are shown so as well.
     """
     cells = [cell for line in table.lines for cell in line.cells.values()]
     sentences: list[str] = []

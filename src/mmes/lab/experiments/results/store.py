@@ -132,13 +132,7 @@ def _row(run: Trial, outcome: TrialResult) -> dict[str, Any]:
 
 
 class Store:
-    """A folder of finished runs.
-
-    Parameters
-    ----------
-    folder : path
-        Made on the first write; may hold the runs of many plans.
-    """
+    """A folder of finished runs, made on the first write; it may hold the runs of many plans."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).absolute()  # the user's code may change the folder

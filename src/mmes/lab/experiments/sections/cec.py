@@ -17,7 +17,7 @@ SCALED = Strategy(
 )
 BUDGET = 3_000_000
 PLAIN = ("f3", "f6", "f10")
-"""Rows of 2013 that the paper ran with Ackley's function untransformed: only so they agree."""
+"""Rows of 2013 that agree only if the paper ran them with Ackley's function untransformed."""
 
 QUICK = {"cec2010": ("f3", "f4", "f7", "f12", "f19"), "cec2013": ("f3", "f12")}
 

@@ -46,12 +46,7 @@ def variant(label: str, **options: bool | int | float | str) -> Strategy:
 def strengths(prefix: str, exact: str = "P_a") -> tuple[Strategy, ...]:
     """Return MMES with the paper's mixing strengths; 4 is the default.
 
-    Parameters
-    ----------
-    prefix : str
-        What stands before the strength in the labels.
-    exact : str
-        Label of the law that the mixture approximates.
+    The labels begin with `prefix`; `exact` is that of the law which the mixture approximates.
     """
     return (
         variant(f"{prefix}2", mixing=2),
