@@ -22,8 +22,8 @@ Vector = NDArray[np.float64]
 _ULPS = 64
 # For this many generations, or a tenth of the number of variables.
 _WINDOW = 20
-# Values that differ by less than half of what the tolerance of a constraint is worth are equal after
-# so many windows: they may keep moving by that (the cube of Klee and Minty).
+# Values that differ by less than half of what the tolerance of a constraint is worth are equal
+# after so many windows: they may keep moving by that (the cube of Klee and Minty).
 _LONG, _HALF = 25, 0.5
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
@@ -243,9 +243,7 @@ class Handling:
             return None
         if (self._sizes(self.lagrangian.mean) > _NEAR * self._tolerances).any():
             return None
-        return exact_point(
-            to_numpy(mean).reshape(-1), self.given.parts, space.box, space.integers
-        )
+        return exact_point(to_numpy(mean).reshape(-1), self.given.parts, space.box, space.integers)
 
     def take_exact(
         self, point: Any, table: Vector, kernel: Any, target: float | None = None

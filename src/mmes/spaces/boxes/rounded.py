@@ -4,10 +4,11 @@ An integer variable with bounds is folded onto [lower - 1/2, upper + 1/2] before
 that both ends are as likely as the integers between them. The other variables have smooth bounds.
 
 A variable whose steps are much shorter than 1/2 would stay on its integer forever. So its steps are
-widened, in each generation, to a standard deviation with which a candidate leaves the integer in
-the middle of which the mean lies with probability 1 / (lambda k), k integers: the margin of Hamano
-et al. 2022 for such a mean. N.B. they change the covariance matrix and the mean; here only the
-candidates are changed, from which every strategy can learn.
+widened, in each generation, to a standard deviation with which about three integers of a generation
+change while the mean lies in the middle of them: the margin of Hamano et al. 2022 for such a mean.
+N.B. they change the covariance matrix and the mean; here only the candidates are changed, from
+which every strategy can learn. And they let one integer change: with three, bbob-mixint reaches
+more targets (n = 20: 0.44 of them instead of 0.32).
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from mmes.spaces.boxes.box import Box, Start, Vector
 from mmes.spaces.boxes.reflect import fold
 from mmes.spaces.boxes.smooth import Smooth
+
+# How many integers of a generation change, at least.
+_CHANGES = 3.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Rounded(Box):
         columns = np.flatnonzero((self.integers > 0) & (self.lower < self.upper))
         steps = points[:, columns] - mean[columns]
         variances = np.add.reduce(steps * steps, axis=0) / len(points)
-        least = margin(columns.size * len(points))
+        least = margin(int(columns.size * len(points) / _CHANGES))
         short = (variances < least * least) & (variances > 0)
         if short.any():
             columns, steps = columns[short], steps[:, short]
