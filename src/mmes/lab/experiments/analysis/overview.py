@@ -64,7 +64,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables.append(
             compare(
                 Comparison(tuple(runs), outcomes, _violation, chosen),
-                Heading(
+                (
                     "violations",
                     "Violations",
                     "median of the largest violation of a constraint at the best point",
