@@ -20,7 +20,7 @@ from pathlib import Path
 from marked import grid, write_or_check
 
 from mmes.lab.experiments.analysis import paper
-from mmes.lab.experiments.analysis.tables import cost, number
+from mmes.lab.experiments.analysis.tables import number
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.section_runs import section_runs_as_csv, take_over_section
 from mmes.lab.experiments.results.store import Store, TrialResult
@@ -98,7 +98,7 @@ def compared(section: str) -> dict[Cell, Compared]:
     costs: dict[Cell, list[float]] = {}
     for run in runs:
         if run.key in results:
-            costs.setdefault(run.cell, []).append(cost(results[run.key]))
+            costs.setdefault(run.cell, []).append(results[run.key].cost)
     table = paper.table(SUITES[section])
     return {
         cell: Compared(tuple(costs.get(cell, ())), published.median)

@@ -77,6 +77,7 @@ def test_the_code_of_a_page_runs(
         exec(compile(code, str(page), "exec"), space)
 
 
+@pytest.mark.slow
 def test_the_page_on_what_is_your_own_works_from_the_command_line(tmp_path: Path) -> None:
     words = (ROOT / "docs" / "own.md").read_text()
     strategy, *_, problem = re.findall(r"```python\n(.*?)```", words, re.DOTALL)

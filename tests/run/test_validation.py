@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,30 @@ def test_a_resumed_run_keeps_what_was_validated(tmp_path: Path, broken_at: int) 
     assert judge.seen == []
     with pytest.raises(CheckpointError, match="it had validation; give validation= as then"):
         mmes.resume(path, sphere, patience=None)
+
+
+def test_row09_a_signal_in_validation_changes_nothing_for_the_resumed_run(tmp_path: Path) -> None:
+    """Failed before where a start ended: the question about noise was skipped."""
+    options = {"restarts": 1, "xtol": 1e-2, "max_generations": None, "validation_every": 1}
+    whole = solve(sphere, **options)
+    assert whole.starts == 2
+    end = int(np.sum(whole.history["start"] == 0))  # no line is left out of so short a history
+    for at in (0, 7, end, whole.nit):
+
+        def told(count: int, x: np.ndarray, at: int = at) -> float:
+            if count == at:
+                os.kill(os.getpid(), signal.SIGINT)
+            return sphere(x)
+
+        path = tmp_path / str(at)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            solve(Judge(told), **options, checkpoint=path)
+        assert caught.value.result.nit == at  # type: ignore[attr-defined]
+        resumed = mmes.resume(path, sphere, validation=sphere)
+        found = resumed.nfev, resumed.fun, resumed.best_seen, resumed.reason
+        assert found == (whole.nfev, whole.fun, whole.best_seen, whole.reason), at
+        for name in whole.history:
+            assert np.array_equal(whole.history[name], resumed.history[name], equal_nan=True), name
 
 
 def test_row48_what_is_kept_by_its_loss_is_not_taken_for_the_best_point() -> None:

@@ -111,18 +111,10 @@ class Rotated:
 def make(
     name: str, dimension: int = 1000, *, alpha: float | None = None, seed: int | None = None
 ) -> Problem:
-    """Return one of the basic problems.
+    """Return one of the basic problems, a key of `DESCRIPTIONS`.
 
-    Parameters
-    ----------
-    name : str
-        A key of `DESCRIPTIONS`.
-    dimension : int
-        Number of variables.
-    alpha : float, optional
-        Conditioning of the ellipsoids: coefficients run from 1 to 10^alpha. Default 6.
-    seed : int, optional
-        Seed of the rotation of the rotated problems. Default 0.
+    The coefficients of the ellipsoids run from 1 to 10^alpha, by default 10^6; the seed is that of
+    the rotation of the rotated problems, by default 0.
     """
     kind = name.removeprefix("rotated_")
     smallest = 2 if kind == "rosenbrock" else 1

@@ -79,16 +79,11 @@ def dimension(name: str) -> int:
 
 
 def make(name: str, *, strict: bool = False) -> Problem:
-    """Return one function of the suite.
+    """Return one function of the suite, ``"lsgo2013/f1"`` to ``"lsgo2013/f15"``.
 
-    Parameters
-    ----------
-    name : str
-        ``"lsgo2013/f1"`` to ``"lsgo2013/f15"``, or ``"lsgo2013/f3-plain"``, ``f6-plain``,
-        ``f10-plain`` for Ackley's function without the transformations.
-    strict : bool
-        Whether a point outside the box has the value NaN, as in the official MATLAB code; the
-        official C++ code evaluates it.
+    ``"lsgo2013/f3-plain"``, ``f6-plain`` and ``f10-plain`` are Ackley's function without the
+    transformations. If `strict`, a point outside the box has the value NaN, as in the official
+    MATLAB code; the official C++ code evaluates it.
     """
     number = int(name.removeprefix("lsgo2013/f").removesuffix(PLAIN))
     base, structure, _ = DEFINITIONS[number]

@@ -275,8 +275,7 @@ class CMASearch(SearchBase[State]):
 class CMAES(AskTell):
     """CMA-ES with the full covariance matrix (Hansen and Ostermeier 2001): O(n^2) time and memory.
 
-    Parameters and methods are those of `AskTell`; `CMAES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `CMAES.option_table()` lists the options.
     """
 
     name = "cma-es"
@@ -293,8 +292,7 @@ class ActiveCMA(AskTell):
     """Active CMA-ES: the worst candidates reduce the variance (Jastrebski and Arnold 2006).
 
     The weights are those of Hansen 2016. With clipped or reflected bounds it is plain CMA-ES.
-    Parameters and methods are those of `AskTell`; `ActiveCMA.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `ActiveCMA.option_table()` lists the options.
     """
 
     name = "active-cma"

@@ -142,8 +142,7 @@ class FastCMASearch(SearchBase[State]):
 class FastCMA(AskTell):
     """Fast-CMA-ES, a two-vector model of the covariance (Li, Zhang, Lin, Zhen 2020).
 
-    Parameters and methods are those of `AskTell`; `FastCMA.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `FastCMA.option_table()` lists the options.
     """
 
     name = "fast-cma"

@@ -114,8 +114,7 @@ class IsotropicSearch(SearchBase[State]):
 class IsotropicES(AskTell):
     """The plain evolution strategy without covariance, with a choice of step-size rules.
 
-    Parameters and methods are those of `AskTell`; `IsotropicES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `IsotropicES.option_table()` lists the options.
     """
 
     name = "isotropic-es"

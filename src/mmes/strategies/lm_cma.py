@@ -298,9 +298,9 @@ def inverse_paths(products: Vector, c_1: float) -> tuple[Vector, Vector]:
 class LMCMA(AskTell):
     """LM-CMA, limited-memory covariance matrix adaptation (Loshchilov 2017).
 
-    Parameters and methods are those of `AskTell`; `LMCMA.option_table()` lists
-    the options of the algorithm. ``preset="fitted"`` is fitted to the figures of the MMES paper;
-    the default is the published algorithm.
+    Parameters are those of `AskTell`; `LMCMA.option_table()` lists the options.
+    ``preset="fitted"`` is fitted to the figures of the MMES paper; the default is the published
+    algorithm.
     """
 
     name = "lm-cma"

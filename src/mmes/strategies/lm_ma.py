@@ -194,8 +194,7 @@ def solved_lower(system: Vector, right: Vector) -> Vector:
 class LMMA(AskTell):
     """LM-MA-ES, limited-memory matrix adaptation (Loshchilov, Glasmachers, Beyer 2019).
 
-    Parameters and methods are those of `AskTell`; `LMMA.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `LMMA.option_table()` lists the options.
     """
 
     name = "lm-ma"

@@ -165,8 +165,7 @@ class R1Search(RmSearch):
 class RmES(AskTell):
     """Rm-ES, the evolution strategy with a rank-m model (Li and Zhang 2018), m = 2 by default.
 
-    Parameters and methods are those of `AskTell`; `RmES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `RmES.option_table()` lists the options.
     """
 
     name = "rm-es"
@@ -176,8 +175,7 @@ class RmES(AskTell):
 class R1ES(AskTell):
     """R1-ES, the evolution strategy with a rank-one model (Li and Zhang 2018).
 
-    Parameters and methods are those of `AskTell`; `R1ES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `R1ES.option_table()` lists the options.
     """
 
     name = "r1-es"

@@ -129,8 +129,7 @@ class SDASearch(SearchBase[State]):
 class SDAES(AskTell):
     """SDA-ES, search direction adaptation (He, Zhou, Chen, Zhang, Chen 2020).
 
-    Parameters and methods are those of `AskTell`; `SDAES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `SDAES.option_table()` lists the options.
     """
 
     name = "sda-es"

@@ -112,8 +112,7 @@ class SepCMASearch(SearchBase[State]):
 class SepCMA(AskTell):
     """sep-CMA-ES, CMA-ES with a diagonal covariance matrix (Ros and Hansen 2008).
 
-    Parameters and methods are those of `AskTell`; `SepCMA.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `SepCMA.option_table()` lists the options.
     """
 
     name = "sep-cma"

@@ -41,7 +41,9 @@ def test_budgets_are_kept_to_the_evaluation(name: str) -> None:
         assert rastrigin(result.x[None, :])[0] == result.fun
 
 
-@everyone
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "mos")) for n in COMPETITORS]
+)
 def test_a_run_ends_by_itself(name: str) -> None:
     result = mmes.minimize(
         ellipsoid,

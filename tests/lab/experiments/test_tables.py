@@ -15,7 +15,6 @@ from mmes.lab.experiments.analysis.statistics import Mark
 from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
-    Heading,
     compare,
     number,
     shades,
@@ -65,7 +64,7 @@ PUBLISHED = {
 
 
 def test_cells_by_hand(data):
-    table = compare(data, Heading("t", "T", "q"), published=PUBLISHED)
+    table = compare(data, ("t", "T", "q"), published=PUBLISHED)
     cigar, discus = table.lines
     assert cigar.label == "Cigar"
     own, rival = cigar.cells["MMES"], cigar.cells["LM-MA"]
@@ -81,7 +80,7 @@ def test_cells_by_hand(data):
 
 
 def test_footers_by_hand(data):
-    table = compare(data, Heading("t", "T", "q"))
+    table = compare(data, ("t", "T", "q"))
     footers = dict(table.footers)
     assert footers["better/worse/same"]["LM-MA"] == "1/1/0"
     assert footers["average rank (2 problems)"] == {"MMES": "1.50", "LM-MA": "1.50"}
@@ -89,7 +88,7 @@ def test_footers_by_hand(data):
 
 
 def test_beside_published_numbers_footers_say_whose_they_are(data):
-    footers = dict(compare(data, Heading("t", "T", "q"), published=PUBLISHED).footers)
+    footers = dict(compare(data, ("t", "T", "q"), published=PUBLISHED).footers)
     assert footers["better/worse/same (ours)"]["LM-MA"] == "1/1/0"
     assert footers["better/worse/same (paper)"]["LM-MA"] == "1/0/0"
 
@@ -97,7 +96,7 @@ def test_beside_published_numbers_footers_say_whose_they_are(data):
 def test_a_table_explains_only_the_marks_it_has():
     plain = comparison({(A, CIGAR): [1, 2, 3]})
     printed = {("Cigar", 10, "MMES"): Published(7.0, None, "best")}
-    text = formats.to_text(compare(plain, Heading("t", "T", "q"), published=printed))
+    text = formats.to_text(compare(plain, ("t", "T", "q"), published=printed))
     assert "7" in text
     assert "best of the row" not in text
     assert "significantly" not in text
@@ -105,13 +104,13 @@ def test_a_table_explains_only_the_marks_it_has():
 
 def test_too_few_runs_are_not_tested():
     few = comparison({(A, CIGAR): [1, 2, 3], (B, CIGAR): [10, 20, 30]})
-    assert compare(few, Heading("t", "T", "q")).lines[0].cells["LM-MA"].mark is None
+    assert compare(few, ("t", "T", "q")).lines[0].cells["LM-MA"].mark is None
 
 
 def test_rows_that_were_not_run_show_the_published_number(data):
     table = compare(
         data,
-        Heading("t", "T", "q"),
+        ("t", "T", "q"),
         published={("Elli", 10, "MMES"): Published(7.0, None, None)},
         places=[("Elli", 10), ("Cigar", 10)],
     )
@@ -124,7 +123,7 @@ def test_the_papers_own_table_comes_back_whole():
     empty = Comparison((), {}, attrgetter("best"))
     table = compare(
         empty,
-        Heading("t", "T", "q"),
+        ("t", "T", "q"),
         published=published.cells,
         columns=published.algorithms,
         places=published.rows,
@@ -142,7 +141,7 @@ def test_ours_among_published_medians():
         ("Cigar", 10, "MOS"): Published(5.0, None, None),
         ("Discus", 10, "MOS"): Published(50.0, None, None),
     }
-    table = compare(ours, Heading("t", "T", "q"), published=published, columns=["MOS", "MMES"])
+    table = compare(ours, ("t", "T", "q"), published=published, columns=["MOS", "MMES"])
     footers = dict(table.footers)
     assert footers["average rank (our MMES among the published, 2 rows)"] == {
         "MOS": "1.50",
@@ -181,7 +180,7 @@ def test_shades():
 
 
 def test_text_is_aligned_and_complete(data):
-    text = formats.to_text(compare(data, Heading("t", "T", "q"), published=PUBLISHED))
+    text = formats.to_text(compare(data, ("t", "T", "q"), published=PUBLISHED))
     lines = text.splitlines()
     assert "120* / 125" in text
     assert "220●+ / 250●" in text
@@ -192,7 +191,7 @@ def test_text_is_aligned_and_complete(data):
 
 
 def test_csv_holds_every_number_in_full(data):
-    table = compare(data, Heading("t", "T", "q"), published=PUBLISHED)
+    table = compare(data, ("t", "T", "q"), published=PUBLISHED)
     rows = list(csv.DictReader(io.StringIO(formats.to_csv(table))))
     assert len(rows) == 4
     assert rows[0]["value"] == "120.0"
@@ -203,14 +202,14 @@ def test_csv_holds_every_number_in_full(data):
 
 
 def test_markdown(data):
-    text = formats.to_markdown(compare(data, Heading("t", "T", "q")))
+    text = formats.to_markdown(compare(data, ("t", "T", "q")))
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[2] == "| Cigar | **120** | *220●* |"
     assert len({row.count("|") for row in rows}) == 1
 
 
 def test_latex_shades_and_escapes(data):
-    table = compare(data, Heading("t", "50% _better_", "q"), published=PUBLISHED)
+    table = compare(data, ("t", "50% _better_", "q"), published=PUBLISHED)
     text = formats.to_latex(table)
     assert r"\cellcolor[gray]{0.75}120" in text
     assert r"220$^\bullet$" in text
@@ -227,6 +226,6 @@ def test_latex_writes_powers_as_mathematics():
 
 
 def test_every_format_is_written(tmp_path, data):
-    files = formats.write_table(compare(data, Heading("t", "T", "q")), tmp_path)
+    files = formats.write_table(compare(data, ("t", "T", "q")), tmp_path)
     assert sorted(f.suffix for f in files) == [".csv", ".md", ".tex", ".txt"]
     assert all(f.stat().st_size > 0 for f in files)

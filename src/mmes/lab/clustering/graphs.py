@@ -48,13 +48,9 @@ def dataset_names() -> list[str]:
 
 
 def load_graph(name: str) -> Graph:
-    """Load the graph of one of the paper's data sets.
+    """Load the graph of one of the paper's data sets, named by `dataset_names`.
 
-    Parameters
-    ----------
-    name : str
-        One of `dataset_names`. For the four sets of the paper that are not in the package, and for
-        your own data, see `graph_from_mat`.
+    For the four sets that are not in the package, and for your own data, see `graph_from_mat`.
     """
     if name not in dataset_names():
         raise ValueError(
@@ -74,13 +70,8 @@ def load_graph(name: str) -> Graph:
 def graph_from_mat(path: str | PathLike[str], name: str | None = None) -> Graph:
     """Build the paper's graph from a MATLAB file of the ASU feature-selection collection.
 
-    Parameters
-    ----------
-    path : path
-        A ``.mat`` file with the variables ``X`` (samples by features) and ``Y`` (their classes).
-    name : str, optional
-        Name of the graph; the name of the file when not given, with ``_`` as ``-``, which is how
-        the paper spells the names.
+    It has the variables ``X`` (samples by features) and ``Y`` (their classes). The default name is
+    that of the file with ``_`` as ``-``, which is how the paper spells the names.
     """
     try:
         from scipy.io import loadmat
@@ -131,23 +122,10 @@ def pairwise_distances(features: Array) -> Array:
 def neighbour_affinity(distances: ArrayLike, n_neighbours: int = PAPER_NEIGHBOURS) -> Array:
     """Return the Gaussian similarity of nearest neighbours.
 
-    Parameters
-    ----------
-    distances : array-like
-        Distance of every pair of samples, (N_s, N_s).
-    n_neighbours : int, default 5
-        Neighbours of each sample, the sample itself being one of them. Ties go to the lower index.
-
-    Returns
-    -------
-    ndarray
-        max(W, W') for W_ij = exp(-d_ij^2 / (2 sigma^2)) on the selected pairs and 0 elsewhere,
-        where sigma is the median of the selected distances.
-
-    Notes
-    -----
-    With so many duplicates that the median is 0, the mean of the positive selected distances
-    is used instead.
+    That is max(W, W') for W_ij = exp(-d_ij^2 / (2 sigma^2)) on the selected pairs and 0 elsewhere,
+    where sigma is the median of the selected distances. A sample is one of its own neighbours; ties
+    go to the lower index. With so many duplicates that the median is 0, the mean of the positive
+    selected distances is used instead.
     """
     distances = np.asarray(distances, dtype=np.float64)
     count = len(distances)

@@ -30,15 +30,9 @@ def _buffer(*shape: int) -> Array:
 class SparseSpectralObjective:
     """f(U) = Tr(U' L U) + beta * sum_ij |(U U')_ij| for matrices U with orthonormal columns.
 
-    The value depends only on the span of the columns. Calling the object costs about N_s^2 N_c
-    multiply-adds per candidate.
-
-    Parameters
-    ----------
-    laplacian : array-like
-        Symmetric matrix L, (N_s, N_s).
-    beta : float
-        Weight of the sparsity of U U', at least 0.
+    L is symmetric, and beta, at least 0, is the weight of the sparsity of U U'. The value depends
+    only on the span of the columns. Calling the object costs about N_s^2 N_c multiply-adds per
+    candidate.
     """
 
     def __init__(self, laplacian: ArrayLike, beta: float) -> None:

@@ -112,8 +112,7 @@ class AdaptiveMMES(MMES):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X - 1])
 
-    Parameters and methods are those of `AskTell`; `AdaptiveMMES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `AdaptiveMMES.option_table()` lists the options.
     """
 
     name = "adaptive"

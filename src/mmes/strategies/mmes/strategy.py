@@ -203,8 +203,7 @@ class MMES(AskTell):
     ...     X = es.ask()
     ...     es.tell([float(x @ x) for x in X])
 
-    Parameters and methods are those of `AskTell`; `MMES.option_table()` lists
-    the options of the algorithm.
+    Parameters are those of `AskTell`; `MMES.option_table()` lists the options.
     """
 
     name = "mmes"

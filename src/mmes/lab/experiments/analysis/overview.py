@@ -18,7 +18,6 @@ from mmes.lab.experiments.analysis.statistics import expected_running_time
 from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
-    Heading,
     Line,
     Table,
     compare,
@@ -44,7 +43,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables += [
             compare(
                 by_cost,
-                Heading(
+                (
                     "evaluations",
                     "Evaluations to the target",
                     "median (runs that reached it / runs, where some did not)",
@@ -57,7 +56,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables.append(
             compare(
                 by_value,
-                Heading("values", "Best values", "median of the smallest value found"),
+                ("values", "Best values", "median of the smallest value found"),
                 ranked=not targeted,
             )
         )
@@ -65,7 +64,7 @@ def overview(runs: Sequence[Trial], outcomes: Mapping[str, TrialResult], chosen:
         tables.append(
             compare(
                 Comparison(tuple(runs), outcomes, _violation, chosen),
-                Heading(
+                (
                     "violations",
                     "Violations",
                     "median of the largest violation of a constraint at the best point",

@@ -14,7 +14,6 @@ from mmes.lab.experiments.analysis.statistics import ranks
 from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
-    Heading,
     Line,
     Place,
     Table,
@@ -113,7 +112,7 @@ def _medians(data: Comparison, mark: int, quoted: paper.PublishedTable | None) -
             )
     return compare(
         data,
-        Heading(
+        (
             f"medians-{mark}",
             f"Medians after {count(mark)} evaluations",
             "median of the best values",

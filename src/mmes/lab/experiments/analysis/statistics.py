@@ -93,10 +93,7 @@ def summarize(values: ArrayLike) -> Summary:
 
 def ranks(values: ArrayLike) -> Floats:
     """Return the ranks 1, 2, .. of a sample; equal values share the average of their ranks."""
-    sample = _sample(values, "values")
-    _, inverse, counts = np.unique(sample, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2.0)[inverse]
+    return require("scipy.stats").rankdata(_sample(values, "values"))
 
 
 def normal_tail(z: float) -> float:

@@ -117,13 +117,8 @@ def shades(values: Mapping[str, float | None]) -> dict[str, str]:
     return {c: names[v] for c, v in values.items() if v is not None and v in names}
 
 
-@dataclass(frozen=True)
-class Heading:
-    """What a table is called: the name of its files, its title, and what its numbers are."""
-
-    name: str
-    title: str
-    quantity: str
+Heading = tuple[str, str, str]
+"""What a table is called: the name of its files, its title, and what its numbers are."""
 
 
 @dataclass(frozen=True)
@@ -296,13 +291,4 @@ def compare(
             footers += _rank_footers(lines, heads, data.chosen, source)
         if data.chosen in heads:
             footers += _mixed_footers(lines, heads, data.chosen)
-    return Table(
-        heading.name,
-        heading.title,
-        heading.quantity,
-        tuple(heads),
-        lines,
-        tuple(footers),
-        tuple(notes),
-        data.chosen,
-    )
+    return Table(*heading, tuple(heads), lines, tuple(footers), tuple(notes), data.chosen)

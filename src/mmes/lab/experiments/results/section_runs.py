@@ -59,31 +59,11 @@ def take_over_section(path: Path, runs: Iterable[Trial], store: Store) -> int:
         if row["key"] not in planned:
             raise ValueError(f"{path}, line {number}: no planned run has the key {row['key']!r}")
         try:
-            result = _from_row(row)
+            marks, best = np.array([float(row["evaluations"])]), np.array([float(row["best"])])
+            result = TrialResult.taken_over(row, marks, best)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
         if row["key"] not in stored:
             store.write(planned[row["key"]], result)
             count += 1
     return count
-
-
-def _from_row(row: Mapping[str, str]) -> TrialResult:
-    best, evaluations = float(row["best"]), int(row["evaluations"])
-    return TrialResult(
-        best=best,
-        evaluations=evaluations,
-        generations=int(row["generations"]),
-        restarts=int(row["restarts"]),
-        reached=bool(int(row["reached"])),
-        status=row["status"],
-        message="Taken over from a list of single runs.",
-        seconds=float(row["cpu_seconds"]),
-        cpu_seconds=float(row["cpu_seconds"]),
-        objective_seconds=0.0,
-        started=row["started"],
-        versions={"mmes": row["mmes"]},
-        trace_evaluations=np.array([float(evaluations)]),
-        trace_best=np.array([best]),
-        trace_sigma=np.array([np.nan]),
-    )

@@ -91,21 +91,5 @@ def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, Tria
         stored_key=checked_key(row["key"]),
     )
     best = np.array([float(row[mark]) for mark in marks])
-    result = TrialResult(
-        best=float(best[-1]),
-        evaluations=int(row["evaluations"]),
-        generations=0,
-        restarts=int(row["restarts"]),
-        reached=False,
-        status="TAKEN_OVER",
-        message="Taken over from a list of single runs.",
-        seconds=float(row["cpu_seconds"]),
-        cpu_seconds=float(row["cpu_seconds"]),
-        objective_seconds=0.0,
-        started=row["started"],
-        versions={"mmes": row["mmes"]},
-        trace_evaluations=np.array([float(mark.removeprefix(MARK)) for mark in marks]),
-        trace_best=best,
-        trace_sigma=np.full(best.size, np.nan),
-    )
-    return run, result
+    at = np.array([float(mark.removeprefix(MARK)) for mark in marks])
+    return run, TrialResult.taken_over(row, at, best)

@@ -94,6 +94,28 @@ class TrialResult:
     # The largest violation of a constraint at the best point; None without constraints.
     violation: float | None = None
 
+    @classmethod
+    def taken_over(cls, row: Mapping[str, str], marks: Floats, best: Floats) -> TrialResult:
+        """Return the result in a line of a CSV file, with the best value at some evaluations."""
+        seconds = float(row["cpu_seconds"])
+        return cls(
+            best=float(best[-1]),
+            evaluations=int(row["evaluations"]),
+            generations=int(row.get("generations", 0)),
+            restarts=int(row["restarts"]),
+            reached=bool(int(row.get("reached", 0))),
+            status=row.get("status", "TAKEN_OVER"),
+            message="Taken over from a list of single runs.",
+            seconds=seconds,
+            cpu_seconds=seconds,
+            objective_seconds=0.0,
+            started=row["started"],
+            versions={"mmes": row["mmes"]},
+            trace_evaluations=marks,
+            trace_best=best,
+            trace_sigma=np.full(best.size, np.nan),
+        )
+
     @property
     def cost(self) -> float:
         """Evaluations to the target, infinity where it was not reached."""

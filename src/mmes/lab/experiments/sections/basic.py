@@ -70,7 +70,7 @@ def costs(
 ) -> Findings:
     """Return the evaluations of all strategies, tested against a chosen one, and the curves."""
     table = compare(comparison(material, chosen), heading, notes=notes)
-    return Findings((table,), tuple(convergence_charts(material, heading.name)))
+    return Findings((table,), tuple(convergence_charts(material, heading[0])))
 
 
 # --- 1000 variables (Table S-I) ---------------------------------------------------------------
@@ -102,7 +102,7 @@ def present_1000(material: Material) -> Findings:
     extra = [FITTED.label] if any(r.strategy == FITTED for r in material.runs) else []
     table = compare(
         comparison(material),
-        Heading("basic-1000", "Basic problems, n = 1000", COST),
+        ("basic-1000", "Basic problems, n = 1000", COST),
         published=published.cells,
         columns=[*published.algorithms, *extra],
         places=published.rows,
@@ -163,7 +163,7 @@ def present_scalability(material: Material) -> Findings:
     data = comparison(material)
     table = compare(
         data,
-        Heading("scalability", "Scalability, n = 2500 to 10000", COST),
+        ("scalability", "Scalability, n = 2500 to 10000", COST),
         published=published.cells,
         columns=published.algorithms,
         places=published.rows,

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.charts import Chart, convergence
-from mmes.lab.experiments.analysis.tables import Comparison, Heading, compare
+from mmes.lab.experiments.analysis.tables import Comparison, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.lab.experiments.sections.setting import full, seeds
@@ -72,7 +72,7 @@ def present(suite: str, material: Material) -> Findings:
         )
     table = compare(
         Comparison(material.runs, material.outcomes, attrgetter("best")),
-        Heading(suite, f"CEC'{year} large-scale suite", "median best value after 3e6 evaluations"),
+        (suite, f"CEC'{year} large-scale suite", "median best value after 3e6 evaluations"),
         published=published.cells,
         columns=columns,
         places=published.rows,

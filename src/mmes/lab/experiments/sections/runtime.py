@@ -10,7 +10,7 @@ from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.charts import Chart, Series
 from mmes.lab.experiments.analysis.paper import Published
 from mmes.lab.experiments.analysis.statistics import log_log_slope, quantile
-from mmes.lab.experiments.analysis.tables import Comparison, Heading, compare
+from mmes.lab.experiments.analysis.tables import Comparison, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.results.store import TrialResult
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
@@ -76,7 +76,7 @@ def present(material: Material) -> Findings:
     ]
     table = compare(
         data,
-        Heading(
+        (
             "runtime",
             "Runtime per evaluation on the ellipsoid",
             "median µs of processor time per evaluation, objective excluded, one thread",

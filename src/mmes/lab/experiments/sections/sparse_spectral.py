@@ -13,7 +13,6 @@ from mmes.lab.experiments.analysis.statistics import Mark, quantile
 from mmes.lab.experiments.analysis.tables import (
     Cell,
     Comparison,
-    Heading,
     Line,
     Table,
     compare,
@@ -76,7 +75,7 @@ def present(material: Material) -> Findings:
     run_places = set(data.places())
     table = compare(
         data,
-        Heading("clustering", "Sparse spectral clustering", "median objective"),
+        ("clustering", "Sparse spectral clustering", "median objective"),
         published=cells,
         columns=[method.label for method in METHODS],
         places=[place for place in places if place in run_places],

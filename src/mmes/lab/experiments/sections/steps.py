@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mmes.lab.experiments.analysis.tables import Heading
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.sections.basic import COST, costs
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
@@ -26,7 +25,7 @@ def plan(extent: Extent) -> list[Trial]:
 
 def present(material: Material) -> Findings:
     """Return the evaluations of every rule, tested against PTA."""
-    heading = Heading("steps", "Step-size rules on a plain evolution strategy, n = 1000", COST)
+    heading = ("steps", "Step-size rules on a plain evolution strategy, n = 1000", COST)
     note = (
         "The paper gives only curves and says that GSR is the slowest rule on the ellipsoids; "
         "this order is not reproduced, see the page on reproduction."

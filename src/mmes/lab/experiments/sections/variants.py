@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmes.lab.experiments.analysis.charts import Chart, Series, typical_curve
-from mmes.lab.experiments.analysis.tables import Heading, compare
+from mmes.lab.experiments.analysis.tables import compare
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.sections.basic import (
     COST,
@@ -38,7 +38,7 @@ def present_invariance(material: Material) -> Findings:
     """Return the evaluations of every pair of twins, and their trajectories."""
     table = compare(
         comparison(material),
-        Heading("invariance", "Rotational invariance of MMES", COST),
+        ("invariance", "Rotational invariance of MMES", COST),
         ranked=False,
     )
     charts = [_twins(material, problem) for problem in UNROTATED]
@@ -91,7 +91,7 @@ def plan_mixing(extent: Extent) -> list[Trial]:
 
 def present_mixing(material: Material) -> Findings:
     """Return the evaluations of every strength, tested against the default l = 4."""
-    return costs(material, Heading("mixing", "Mixing strength of MMES", COST), "l = 4")
+    return costs(material, ("mixing", "Mixing strength of MMES", COST), "l = 4")
 
 
 MIXING = Section(
@@ -125,7 +125,7 @@ def plan_noise(extent: Extent) -> list[Trial]:
 
 def present_noise(material: Material) -> Findings:
     """Return the evaluations with each law, tested against normal deviates."""
-    return costs(material, Heading("noise", "MMES with other isotropic parts", COST))
+    return costs(material, ("noise", "MMES with other isotropic parts", COST))
 
 
 NOISE = Section(
