@@ -233,7 +233,9 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", default=every)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--solver", choices=SOLVERS, action="append", help="default: mmes")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="per run of a peer")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="processor time of a peer's run"
+    )
     parser.add_argument("--only", help="cases whose name contains this")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
