@@ -195,34 +195,15 @@ class NoiseWithin(NamedTuple):
     The part of candidate i in a coordinate is that of its draw (for a mirror image the negative)
     where it lies inside the box, and where it lies on a wall as much of that as fits into the step
     that was evaluated.
-
-    Attributes
-    ----------
-    population : handle, shape (lambda, n)
-        The candidates as they were evaluated.
-    weights : ndarray
-        One weight per candidate.
-    draws : int
-        Number of independent steps h.
-    mean : handle
-        The mean that they were drawn around.
-    scale : handle or None
-        One scale per coordinate; None stands for ones.
-    size : float
-        Standard deviation of an isotropic part where the scale is 1.
-    box : Box
-        A box that clips.
-    noise : Noise
-    seed, generation : int
     """
 
-    population: Handle
-    weights: Vector
-    draws: int
-    mean: Handle
-    scale: Handle | None
-    size: float
-    box: Box
+    population: Handle  # The candidates as they were evaluated, shape (lambda, n).
+    weights: Vector  # One weight per candidate.
+    draws: int  # Number of independent steps h.
+    mean: Handle  # The mean that they were drawn around.
+    scale: Handle | None  # One scale per coordinate; None stands for ones.
+    size: float  # Standard deviation of an isotropic part where the scale is 1.
+    box: Box  # A box that clips.
     noise: Noise
     seed: int
     generation: int

@@ -425,10 +425,7 @@ class Run:
     def state(self, copy: bool = True) -> dict[str, Any]:
         """Return the state after the last completed generation: JSON-able entries and "arrays".
 
-        Parameters
-        ----------
-        copy : bool
-            Whether the arrays are copied; without, they change as the run goes on.
+        Without `copy` the arrays change as the run continues.
         """
         return saved_state(self._state, self._settings, self._ending.now(), copy)
 
