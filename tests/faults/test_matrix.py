@@ -6,6 +6,8 @@ Failures here are of the library, seldom of one feature: run one pair alone to s
 
 import importlib.util
 import itertools
+import multiprocessing
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,7 +17,7 @@ import pytest
 import mmes
 from mmes.errors import FailedEvaluationWarning
 from mmes.testing.features import FEATURES, KINDS, combinations, fits, trials
-from mmes.testing.laws import LAWS, Trial, broken_laws
+from mmes.testing.laws import LAWS, Trial, broken_laws, living
 from mmes.testing.watched import Fails, Noise, Seen, Watched
 
 PAIRS = list(itertools.combinations(FEATURES.values(), 2))
@@ -74,8 +76,9 @@ def good(tmp_path, layers=(), **options):
     objective = Watched(str(tmp_path / "calls"), layers, (-1.0, 2.0))
     box = {"bounds": (-1.0, 2.0), "x0": np.ones(4)}
     options = box | {"sigma0": 0.5, "seed": 1, "max_evaluations": 3000} | options
+    before = living()
     result = mmes.minimize(objective, **options, evaluate_x0=False)
-    return Trial(result, objective.seen(), objective, options, twin=result, folder=None)
+    return Trial(result, objective.seen(), objective, options, twin=result, before=before)
 
 
 def changed(trial, **changes):
@@ -133,6 +136,15 @@ def test_row43_laws_that_depend_on_the_run(tmp_path):
     # Without a failure, a warning of failures is one too many.
     warned = replace(trial, warned=(FailedEvaluationWarning,))
     assert "only_failures_are_warned_of" in laws(warned)
+    # What others had started before is not the run's.
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    try:
+        assert "nothing_is_left_behind" in laws(trial)
+        assert "nothing_is_left_behind" not in laws(replace(trial, before=living()))
+    finally:
+        other.kill()
+        other.join()
     # Of a noisy objective the value is not that of the point.
     noisy = replace(trial, objective=replace(trial.objective, layers=(Noise(),)))
     assert "the_value_is_that_of_the_point" not in laws(changed(noisy, fun=1.0))

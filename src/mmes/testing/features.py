@@ -27,7 +27,7 @@ from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError
 from mmes.minimize import minimize, resume
 from mmes.strategies import get_strategy
-from mmes.testing.laws import Trial
+from mmes.testing.laws import Trial, living
 from mmes.testing.watched import (
     Breaks,
     Broken,
@@ -243,6 +243,12 @@ def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Tr
     folder : Path
         An empty folder.
     """
+    before = living()
+    for trial in _trials(kind, chosen, seed, folder):
+        yield replace(trial, before=before)
+
+
+def _trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Trial]:
     drawn = random.Random(f"{seed} {kind.name} {[feature.name for feature in chosen]}")
     names = {feature.name for feature in chosen}
     options = _options(kind, chosen, drawn)

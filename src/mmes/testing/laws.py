@@ -48,6 +48,8 @@ class Trial:
         The same run without an interruption, which it must equal.
     folder : Path or None
         Where it might have left files; `kept` names those that are allowed.
+    before : frozenset of int
+        The processes that others had started before it.
     """
 
     result: Any
@@ -58,6 +60,7 @@ class Trial:
     twin: Any = None
     folder: Path | None = None
     kept: tuple[str, ...] = ()
+    before: frozenset[int] = frozenset()
 
     @property
     def batch(self) -> int | None:
@@ -204,8 +207,13 @@ def nothing_is_left_behind(trial: Trial) -> None:
         names = {path.name for path in trial.folder.iterdir()}
         left = sorted(names - set(trial.kept))
         require(not left, f"files are left: {', '.join(left)}")
-    workers = [p.pid for p in multiprocessing.active_children()]
-    require(not workers, f"processes are left: {workers}")
+    workers = living() - trial.before
+    require(not workers, f"processes are left: {sorted(workers)}")
+
+
+def living() -> frozenset[int]:
+    """Return the processes that `multiprocessing` has started here and that have not ended."""
+    return frozenset(p.pid for p in multiprocessing.active_children() if p.pid is not None)
 
 
 LAWS: tuple[Callable[[Trial], None], ...] = (
