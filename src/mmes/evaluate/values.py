@@ -59,13 +59,7 @@ def _end_child() -> None:
 
 
 class Measured:
-    """The values of one point with constraints.
-
-    Attributes
-    ----------
-    row : ndarray
-        The value of the objective, then the others.
-    """
+    """The values of one point with constraints: `row` has that of the objective first."""
 
     __slots__ = ("row",)
 

@@ -177,28 +177,6 @@ class Trial:
 class Plan:
     """A grid of runs.
 
-    Attributes
-    ----------
-    strategies : tuple of Strategy
-        The columns.
-    objectives : tuple of Objective
-        The rows.
-    dimensions, seeds : tuple of int
-        Numbers of variables, and seeds: every combination is one run.
-    max_evaluations : int
-        Budget of each run.
-    name : str
-        Title of the report.
-    target : float or None
-        As in `Trial`; without one, runs use their budget and cannot succeed or fail.
-    start, sigma0
-        As in `Trial`.
-    bounds : str
-        As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
-        CEC suites and none for the others.
-    chosen : str
-        Label of the strategy the others are tested against; the first one where empty.
-
     Examples
     --------
     >>> plan = Plan(
@@ -212,16 +190,22 @@ class Plan:
     3
     """
 
-    strategies: tuple[Strategy, ...]
-    objectives: tuple[Objective, ...]
+    strategies: tuple[Strategy, ...]  # The columns.
+    objectives: tuple[Objective, ...]  # The rows.
+    # dimensions, seeds: numbers of variables, and seeds: every combination is one run.
     dimensions: tuple[int, ...]
     seeds: tuple[int, ...]
-    max_evaluations: int
-    name: str = "comparison"
+    max_evaluations: int  # Budget of each run.
+    name: str = "comparison"  # Title of the report.
+    # As in `Trial`; without one, runs use their budget and cannot succeed or fail.
     target: float | None = None
+    # start, sigma0: as in `Trial`.
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
+    # As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
+    # CEC suites and none for the others.
     bounds: str = "recommended"
+    # Label of the strategy the others are tested against; the first one where empty.
     chosen: str = ""
     notes: str = field(default="", compare=False)
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import Option
-from mmes.kernels import Handle, Kernel, ReducingKernel, SampleCall, StepLaw
+from mmes.kernels import Handle, Kernel, ReducingKernel, StepLaw
 from mmes.strategies.parts.recombination import default_population_size, effective_size, log_weights
-from mmes.strategies.parts.record import Centred
-from mmes.strategies.shell.protocol import Setup, Vector
+from mmes.strategies.shell.protocol import Vector
 
 POPULATION_SIZE = Option(
     "population_size",
@@ -126,38 +125,6 @@ class Population:
         drawn, mirrored = by_candidate[: self.draws].copy(), by_candidate[self.draws :]
         drawn[: mirrored.size] -= mirrored
         return drawn
-
-
-class Sampler:
-    """Samples the generations of a search; holds what does not change during a run."""
-
-    def __init__(self, setup: Setup, draws: int):
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._draws = draws
-
-    def fill(
-        self,
-        population: Handle,
-        rows: NDArray[np.int64] | None,
-        state: Centred,
-        generation: int,
-        law: StepLaw,
-        directions: Handle | None = None,
-    ) -> None:
-        """Fill the population with candidates m + sigma z, or with those of them in `rows`."""
-        call = SampleCall(
-            population,
-            self._draws,
-            state.mean,
-            state.sigma,
-            directions,
-            law,
-            self._box,
-            self._seed,
-            generation,
-            rows,
-        )
-        self._kernel.sample(call)
 
 
 def directed_law(
