@@ -379,10 +379,7 @@ def _mapped(
 def as_stored(value: Any) -> Any:
     """Return a value as a checkpoint returns it: a copy, with lists instead of tuples.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If JSON cannot represent it.
+    Raises TypeError or ValueError if JSON cannot represent it.
     """
     return _from_json(json.loads(json.dumps(_to_json(value), allow_nan=False)))
 

@@ -49,10 +49,7 @@ class Space:
     ) -> Self:
         """Return the requested space; finite bounds determine what was omitted.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is wrong, or one that is needed is missing.
+        Raises TypeError or ValueError if an argument is wrong, or one that is needed is missing.
         """
         if integers is not None and integers is not False:
             return cls._of_integers(x0, sigma0, bounds, scale, manifold, integers)

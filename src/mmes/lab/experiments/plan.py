@@ -24,6 +24,7 @@ from mmes.lab.experiments.objectives import (
     named_file,
     recommended_treatment,
 )
+from mmes.problems.suite import TREATMENT
 from mmes.spaces.boxes import BOXES
 
 Option = bool | int | float | str
@@ -171,6 +172,14 @@ class Trial:
     def __str__(self) -> str:
         problem, dimension, strategy = self.cell
         return f"{strategy} on {problem}, n = {dimension}, seed {self.seed}"
+
+
+def suite_trial(
+    strategy: Strategy, objective: Objective, seed: int, budget: int, **more: Any
+) -> Trial:
+    """Return a run under the rules of the CEC suites: no target, started and clipped in the box."""
+    rules = {"target": None, "start": None, "sigma0": None, "bounds": TREATMENT}
+    return Trial(strategy, objective, objective.dimension or 1000, seed, budget, **rules, **more)
 
 
 @dataclass(frozen=True)

@@ -155,10 +155,7 @@ def powers(base: float, count: int) -> Vector:
 def reducing(kernel: Kernel) -> ReducingKernel:
     """Return the kernel as one with scalar products and weighted sums.
 
-    Raises
-    ------
-    TypeError
-        If it does not have them, as on a manifold.
+    Raises TypeError if it does not have them, as on a manifold.
     """
     if not isinstance(kernel, ReducingKernel):
         raise TypeError(f"the kernel '{kernel.name}' has no scalar products, which are needed here")
