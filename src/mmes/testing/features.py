@@ -48,27 +48,13 @@ BOX = (-2.0, 3.0)
 
 @dataclass(frozen=True)
 class Kind:
-    """A strategy to try.
-
-    Attributes
-    ----------
-    name : str
-        Its name here.
-    strategy : str
-        The argument of `minimize`.
-    n : int
-        Number of variables.
-    generation : int
-        Approximate number of evaluations per generation.
-    bounded : bool
-        Whether it is an algorithm for boxes, which has no mutation strength.
-    """
+    """A strategy to try."""
 
     name: str
-    strategy: str
-    n: int
-    generation: int
-    bounded: bool = False
+    strategy: str  # The argument of `minimize`.
+    n: int  # Number of variables.
+    generation: int  # Approximate number of evaluations per generation.
+    bounded: bool = False  # Whether it is an algorithm for boxes, which has no mutation strength.
 
 
 KINDS: dict[str, Kind] = {
@@ -86,39 +72,18 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of a run.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    layer : Layer or None
-        What happens to the values of the objective.
-    options : callable
-        Options of `minimize` for a kind of strategy, and a source of random numbers.
-    without : tuple of str
-        Features that it cannot be combined with.
-    bounded : bool
-        Whether algorithms for boxes support it.
-    costly : bool
-        Whether a trial takes a second or more, since it starts processes.
-    kinds : tuple of str
-        The kinds of strategies that know it, where not all do.
-    excess : float
-        By how much it raises the value at the optimum.
-    neutral : str
-        The option that says where or how candidates are evaluated, and must not change a run.
-    """
+    """A feature of a run."""
 
     name: str
-    layer: Layer | None = None
+    layer: Layer | None = None  # What happens to the values of the objective.
+    # Options of `minimize` for a kind of strategy, and a source of random numbers.
     options: Callable[[Kind, random.Random], dict[str, Any]] = field(default=lambda k, r: {})
-    without: tuple[str, ...] = ()
-    bounded: bool = True
-    costly: bool = False
-    kinds: tuple[str, ...] = ()
-    excess: float = 0.0
-    neutral: str = ""
+    without: tuple[str, ...] = ()  # Features that it cannot be combined with.
+    bounded: bool = True  # Whether algorithms for boxes support it.
+    costly: bool = False  # Whether a trial takes a second or more, since it starts processes.
+    kinds: tuple[str, ...] = ()  # The kinds of strategies that know it, where not all do.
+    excess: float = 0.0  # By how much it raises the value at the optimum.
+    neutral: str = ""  # An option of how candidates are evaluated, which must not change a run.
 
 
 def _budget(kind: Kind, drawn: random.Random) -> dict[str, Any]:
@@ -243,18 +208,8 @@ def combinations(size: int = 2) -> Iterator[tuple[Kind, Features]]:
 def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Trial]:
     """Run a combination and yield its trials: one run, or two if it was interrupted.
 
-    A run with workers, replicas or few rows is compared with the run without them.
-
-    Parameters
-    ----------
-    kind : Kind
-        The strategy.
-    chosen : tuple of Feature
-        The features.
-    seed : int
-        The seed of everything random.
-    folder : Path
-        An empty folder.
+    A run with workers, replicas or few rows is compared with the run without them. The seed is that
+    of everything random; the folder is empty.
     """
     before = living()
     for trial in _trials(kind, chosen, seed, folder):

@@ -30,37 +30,19 @@ _COMPARED = ("fun", "nfev", "nit", "sigma", "failed", "reason", "success", "nois
 
 @dataclass(frozen=True)
 class Trial:
-    """A run to check.
-
-    Attributes
-    ----------
-    result : Result
-        Its result.
-    seen : Seen
-        The evaluations as the objective saw them.
-    objective : Watched
-        The objective.
-    options : dict
-        The options of the run: limits, and the box.
-    warned : tuple
-        The categories of its warnings.
-    twin : Result or None
-        The same run without an interruption, or made in a simpler way, which it must equal.
-    folder : Path or None
-        Where it might have left files; `kept` names those that are allowed.
-    before : frozenset of int
-        The processes that others had started before it.
-    """
+    """A run to check."""
 
     result: Any
-    seen: Seen
+    seen: Seen  # The evaluations as the objective saw them.
     objective: Watched
+    # The options of the run: limits, and the box.
     options: dict[str, Any] = field(default_factory=dict)
-    warned: tuple[type[Warning], ...] = ()
-    twin: Any = None
+    warned: tuple[type[Warning], ...] = ()  # The categories of its warnings.
+    twin: Any = None  # The run without an interruption, or in a simpler way: it must be equal.
+    # Where it might have left files; `kept` names those that are allowed.
     folder: Path | None = None
     kept: tuple[str, ...] = ()
-    before: frozenset[int] = frozenset()
+    before: frozenset[int] = frozenset()  # The processes that others had started before it.
 
     @property
     def batch(self) -> int | None:
