@@ -38,7 +38,7 @@ class Trial:
     # The options of the run: limits, and the box.
     options: dict[str, Any] = field(default_factory=dict)
     warned: tuple[type[Warning], ...] = ()  # The categories of its warnings.
-    twin: Any = None  # The same run without an interruption, which it must equal.
+    twin: Any = None  # The run without an interruption, or in a simpler way: it must be equal.
     # Where it might have left files; `kept` names those that are allowed.
     folder: Path | None = None
     kept: tuple[str, ...] = ()
@@ -142,20 +142,20 @@ def nothing_is_outside_the_box(trial: Trial) -> None:
         require(inside, f"{name} lies outside the box")
 
 
-def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
+def a_run_equals_its_twin(trial: Trial) -> None:
     """Check that it equals its twin to the bit, including the counts."""
     one, other = trial.result, trial.twin
     if other is None:
         return
     for name in _COMPARED:
         here, there = getattr(one, name, None), getattr(other, name, None)
-        require(here == there, f"{name} is {here}, and {there} without a break")
+        require(here == there, f"{name} is {here}, but {there} in its twin")
     for name in ("x", "mean"):
         here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
-        require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
+        require(here.tobytes() == there.tobytes(), f"{name} differs from that of its twin")
     for name, column in getattr(one, "history", {}).items():
         same = np.array_equal(column, other.history[name], equal_nan=True)
-        require(same, f"the history's {name} differs from the run without a break")
+        require(same, f"the history's {name} differs from that of its twin")
 
 
 def only_noise_is_called_noise(trial: Trial) -> None:
@@ -205,7 +205,7 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
     nothing_better_was_seen,
     evaluations_are_counted,
     nothing_is_outside_the_box,
-    a_resumed_run_is_the_run_without_a_break,
+    a_run_equals_its_twin,
     only_noise_is_called_noise,
     every_generation_has_its_batch,
     only_failures_are_warned_of,
