@@ -28,6 +28,7 @@ def coco(argv: list[str]) -> int:
         ("--dim", "dimensions", "numbers of variables, such as 20,40 (default: all)"),
         ("--functions", "functions", "functions, such as 1,2 or 1-5 (default: all)"),
         ("--instances", "instances", "instances, such as 1-15 (default: all)"),
+        ("--dimensions", "dimensions", argparse.SUPPRESS),  # of 0.1.0
     ):
         parser.add_argument(flag, dest=name, type=integers, default=(), metavar="N,...", help=what)
     parser.add_argument(

@@ -83,6 +83,9 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--dim", dest="dimension", action="append", default=[], type=_count, metavar="N",
         help="do only the runs with N variables (may be repeated)",
     )  # fmt: skip
+    parser.add_argument(  # of 0.1.0
+        "--dimension", action="append", default=[], type=_count, help=argparse.SUPPRESS
+    )
     parser.add_argument(
         "--seeds",
         type=_count,
