@@ -149,7 +149,7 @@ def minimize(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
         lambda: Run(
             fun,
             x0,
@@ -242,7 +242,7 @@ def resume(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
         lambda: resumed_run(
             path,
             fun,
