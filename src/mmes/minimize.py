@@ -135,8 +135,8 @@ def minimize(
     TypeError, ValueError
         If the objective returned something that is not a real number, or an argument is invalid.
     KeyboardInterrupt, Terminated
-        On Ctrl-C and SIGTERM. If the objective or a signal ended the run, the attribute `result` of
-        the exception holds the result so far.
+        On Ctrl-C and SIGTERM. If a signal, the objective, batches, validation or a callback ended
+        the run, the attribute `result` of the exception holds the result so far.
     CheckpointExists
         If the file `checkpoint` already exists.
 
