@@ -114,11 +114,9 @@ def test_a_matrix_has_a_column_per_variable() -> None:
         minimized(constraints=SimpleNamespace(A=np.ones((1, 3)), lb=0.0, ub=1.0))
 
 
-def test_competitors_and_replicas_are_refused() -> None:
+def test_competitors_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be combined with the strategy 'decc-g'"):
         minimized(constraints=first, strategy="decc-g", bounds=(-5.0, 5.0))
-    with pytest.raises(ValueError, match="cannot be combined with replicas"):
-        minimized(constraints=first, workers=SimpleNamespace(evaluator=lambda: None))
 
 
 def test_an_objective_that_returns_constraints_returns_a_pair() -> None:
