@@ -68,13 +68,15 @@ class Constraints:
         """
         parts: list[Part] = []
         if returned:
-            parts.append(_limited("what the objective returns", None, -np.inf, 0.0))
+            parts.append(_limited("the objective, as its second value,", None, -np.inf, 0.0))
         if given is not None:
             several = isinstance(given, Sequence) and not isinstance(given, str)
             listed = list(given) if several else [given]
             for index, one in enumerate(listed):
                 name = f"constraints[{index}]" if several else "constraints"
-                parts.append(_part(one, name))
+                part = _part(one, name)
+                if part.limited:  # SciPy takes others, too
+                    parts.append(part)
         return cls(tuple(parts), returned) if parts else None
 
     def objective(self, fun: Any, vectorized: bool) -> ConstrainedObjective:
@@ -121,6 +123,9 @@ def _part(given: Any, name: str) -> Part:
         return _from_dict(given, name)
     if hasattr(given, "A") and hasattr(given, "lb"):
         matrix = given.A if hasattr(given.A, "tocsr") else np.atleast_2d(np.asarray(given.A, float))
+        entries = matrix if isinstance(matrix, np.ndarray) else matrix.tocsr().data
+        if not np.isfinite(entries).all():
+            raise ValueError(f"the matrix of {name} must be finite")
         product = MatrixProduct(matrix)
         return _limited(name, product, given.lb, given.ub, by_rows=True)
     if hasattr(given, "fun") and hasattr(given, "lb"):
@@ -135,14 +140,15 @@ def _part(given: Any, name: str) -> Part:
 
 def _from_dict(given: Mapping[str, Any], name: str) -> Part:
     kinds = {"ineq": (0.0, np.inf), "eq": (0.0, 0.0)}
-    if given.get("type") not in kinds or not callable(given.get("fun")):
+    kind = str(given.get("type")).lower()  # as SciPy does
+    if kind not in kinds or not callable(given.get("fun")):
         raise ValueError(
             f"{name} must have the entries 'type' ('ineq' or 'eq') and 'fun' (a function), "
             f"not {dict(given)!r}"
         )
     args = given.get("args", ())
-    args = args if isinstance(args, tuple) else (args,)
-    return _limited(name, given["fun"], *kinds[given["type"]], args=args, by_rows=True)
+    args = tuple(args) if isinstance(args, tuple | list) else (args,)
+    return _limited(name, given["fun"], *kinds[kind], args=args, by_rows=True)
 
 
 def _limited(name: str, fun: Any, lower: Any, upper: Any, **more: Any) -> Part:
@@ -151,4 +157,6 @@ def _limited(name: str, fun: Any, lower: Any, upper: Any, **more: Any) -> Part:
         raise ValueError(f"the limits of {name} must not be NaN")
     if (lower > upper).any():
         raise ValueError(f"{name} contradicts itself: a lower limit is above the upper one")
+    if np.isposinf(lower).any() or np.isneginf(upper).any():
+        raise ValueError(f"{name} cannot be satisfied: a lower limit is inf, or an upper one -inf")
     return Part(name, fun, lower, upper, **more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.tensors import to_numpy
-from mmes.evaluate.values import Measured, as_table, as_value, as_values, as_vector
+from mmes.evaluate.values import Measured, Refused, as_table, as_value, as_values, as_vector
 
 Vector = NDArray[np.float64]
 
@@ -59,6 +59,11 @@ class Part:
     def matrix(self) -> Any:
         """The matrix of a linear constraint; None for others."""
         return self.fun.matrix if isinstance(self.fun, MatrixProduct) else None
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def sides(self, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which of `count` values are equalities, have an upper and have a lower limit."""
@@ -117,38 +122,72 @@ class ConstrainedObjective:
 
     def __call__(self, x: Any) -> Any:
         """Return the row of one point, or a list of rows."""
-        count = len(x) if self.vectorized else None
+        try:
+            return self._measured(x, len(x) if self.vectorized else None)
+        except _NotAValue as error:
+            return Refused(error.why)
+
+    def _measured(self, x: Any, count: int | None) -> Any:
         answer, first = self.fun(x), None
-        if self.returned:
-            answer, first = _pair(answer)
-        value = as_value(answer) if count is None else as_values(answer, count)
+        # Everything is copied at once: a simulation may use its arrays again.
+        with _door():
+            if self.returned:
+                answer, first = _pair(answer)
+            value = as_value(answer) if count is None else as_values(answer, count)
         found = []
         for part in self.parts:
-            given = first if part.fun is None else self._values(part, x)
-            if count is None:
-                found.append(as_vector(given, part.name))
+            if part.fun is not None and count is not None and part.by_rows and part.matrix is None:
+                table = [self._called(part, row, None) for row in x]
+                with _door():
+                    found.append(as_table(table, count, part.name))
+            elif part.fun is not None:
+                found.append(self._called(part, x, count))
             else:
-                found.append(as_table(given, count, part.name))
+                with _door():
+                    found.append(_converted(first, count, part.name))
         heads = [np.broadcast_to(float(h.shape[-1]), h.shape[:-1]) for h in found[:-1]]
-        violations = [part.violations(h) for part, h in zip(self.parts, found, strict=True)]
-        if not any(table.shape[-1] for table in violations):
-            names = ", ".join(part.name for part in self.parts)
-            raise ValueError(f"{names} must return at least one value")
+        with _door():
+            violations = [part.violations(h) for part, h in zip(self.parts, found, strict=True)]
+            if not any(table.shape[-1] for table in violations):
+                names = ", ".join(part.name for part in self.parts)
+                raise ValueError(f"{names} must return at least one value")
         if count is None:
             return Measured(np.concatenate(([value, *map(float, heads)], *violations)))
         table = np.column_stack((value, *heads, *violations))
         return [Measured(row) for row in table]
 
-    def _values(self, part: Part, x: Any) -> Any:
+    @staticmethod
+    def _called(part: Part, x: Any, count: int | None) -> Vector:
+        """Return the values of a part: a vector for one point, a table for `count` of them."""
         assert part.fun is not None
         try:
-            if self.vectorized and part.by_rows and part.matrix is None:
-                return [part.fun(row, *part.args) for row in x]
-            return part.fun(x, *part.args)
+            given = part.fun(x, *part.args)
         except Exception as error:
             with contextlib.suppress(Exception):  # its class may do anything
                 error.add_note(f"mmes: this was raised by {part.name}")
             raise
+        with _door():
+            return _converted(given, count, part.name)
+
+
+class _NotAValue(Exception):
+    """What was returned is no value; `why` is the error that says so."""
+
+    def __init__(self, why: Exception):
+        super().__init__(str(why))
+        self.why = why
+
+
+@contextlib.contextmanager
+def _door() -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise _NotAValue(error) from error
+
+
+def _converted(given: Any, count: int | None, name: str) -> Vector:
+    return as_vector(given, name) if count is None else as_table(given, count, name)
 
 
 def _pair(answer: Any) -> tuple[Any, Any]:

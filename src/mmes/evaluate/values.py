@@ -73,6 +73,24 @@ class Measured:
         self.row = row
 
 
+class Refused:
+    """In place of the values of points with constraints: why something returned is no value.
+
+    It is raised where values are checked, and not where the objective is called: `catch` would take
+    it for a failure there.
+
+    Attributes
+    ----------
+    error : Exception
+        A TypeError or ValueError.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
 def as_value(answer: Any) -> Any:
     """Return what an objective returned for one point as a float.
 
@@ -91,6 +109,8 @@ def as_value(answer: Any) -> Any:
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
+    if type(answer) is Refused:
+        raise answer.error
     with _conversion(answer):
         return _converted(answer)
 
@@ -112,6 +132,8 @@ def as_values(
 ) -> NDArray[np.float64]:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
+    With constraints it is a table, one row per point.
+
     Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values. If
     their number is wrong, the error is `message` with the expected and the actual number.
 
@@ -122,6 +144,8 @@ def as_values(
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
+    if type(answer) is Refused:
+        raise answer.error
     with _conversion(answer):
         return _all_converted(answer, count, message)
 
