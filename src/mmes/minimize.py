@@ -150,6 +150,7 @@ def minimize(
     return _shared(
         workers,
         with_batches(with_arguments(fun, args), batches, workers),
+        constraints,
         lambda: Run(
             fun,
             x0,
@@ -243,6 +244,7 @@ def resume(
     return _shared(
         workers,
         with_batches(with_arguments(fun, args), batches, workers),
+        constraints,
         lambda: resumed_run(
             path,
             fun,
@@ -261,10 +263,19 @@ def resume(
     )
 
 
-def _shared(workers: Any, fun: Any, make: Callable[[], Run]) -> Result:
+def _shared(workers: Any, fun: Any, constraints: Any, make: Callable[[], Run]) -> Result:
     """Run here; if every process of a job makes this call (MPI), in one of them for all."""
+
+    def objective(vectorized: bool, returned: bool) -> Any:
+        if constraints is None and not returned:
+            return fun
+        from mmes.constraints import Constraints  # here: few runs need them
+
+        held = Constraints.checked(constraints, returned)
+        return fun if held is None else held.objective(fun, vectorized)
+
     if isinstance(workers, SharesResult):
-        return workers.share(lambda: make().run(), fun)
+        return workers.share(lambda: make().run(), objective)
     return make().run()
 
 
