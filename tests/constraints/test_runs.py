@@ -63,6 +63,7 @@ def test_an_infeasible_problem_says_so() -> None:
     result = run(constraints=[above_one, lambda x: x[0] + 1.0])
     assert not result.success
     assert result.reason is StopReason.INFEASIBLE
+    assert "g(x) <= 0" in result.message
     assert result.constraint_violation is not None
     assert 0.9 < result.constraint_violation < 1.5
 

@@ -160,3 +160,14 @@ def test_a_batch_is_a_copy() -> None:
     mine = np.zeros(3)
     as_values(mine, 3)[0] = 7
     assert mine[0] == 0
+
+
+def test_an_objective_that_changes_x_is_told_to_copy_it() -> None:
+    """Failed before: the message of numpy stood alone."""
+
+    def sets(x):
+        x[0] = 0.0
+        return float(x @ x)
+
+    with pytest.raises(mmes.EvaluationError, match=r"read-only; if .* a copy: x = x\.copy\(\)"):
+        mmes.minimize(sets, [1.0, 2.0], 0.5)
