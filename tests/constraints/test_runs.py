@@ -72,6 +72,7 @@ def test_a_budget_that_ends_before_a_feasible_point_is_no_success() -> None:
     result = run(constraints=lambda x: 1e3 - x[0], max_evaluations=50)
     assert result.reason is StopReason.INFEASIBLE
     assert StopReason.MAX_EVALUATIONS in result.reasons
+    assert result.message.startswith(StopReason.MAX_EVALUATIONS.sentence)
     assert result.nfev == 50
 
 
