@@ -60,7 +60,7 @@ def test_the_budget_is_a_multiple_of_n(tmp_path: Path, capfd: pytest.CaptureFixt
     flags = [
         "--functions",
         "3",
-        "--dimensions",
+        "--dim",
         "3",
         "--instances",
         "1",
@@ -79,17 +79,17 @@ def test_the_budget_is_a_multiple_of_n(tmp_path: Path, capfd: pytest.CaptureFixt
         (["nonsense"], "there is no suite 'nonsense'"),
         (["bbob", "--budget", "0"], "--budget: must be a number > 0"),
         (["bbob", "--batch", "9/8"], "--batch: must be I/K"),
-        (["bbob", "--dimensions", "two"], "--dimensions: must be integers"),
-        (["bbob", "--dimensions", "2,7"], "must be among 2, 3, 5, 10, 20, 40, not 7"),
-        (["bbob", "--dimensions", "3000"], "dimensions of the suite bbob must be among"),
+        (["bbob", "--dim", "two"], "--dim: must be integers"),
+        (["bbob", "--dim", "2,7"], "must be among 2, 3, 5, 10, 20, 40, not 7"),
+        (["bbob", "--dim", "3000"], "dimensions of the suite bbob must be among"),
         (
             ["bbob", "--functions", "99"],
             "functions of the suite bbob must be among 1 to 24,",
         ),
         (["bbob", "--instances", "15-17"], "must be among 1 to 15, not 16, 17"),
         (["bbob", "--strategy", "mos"], "the strategy 'mos' needs bounds, but the problems of"),
-        (["bbob-biobj", "--dimensions", "2"], "several objectives"),
-        (["bbob", "--dimensions", "2", "--strategy", "nonsense"], "no strategy 'nonsense'"),
+        (["bbob-biobj", "--dim", "2"], "several objectives"),
+        (["bbob", "--dim", "2", "--strategy", "nonsense"], "no strategy 'nonsense'"),
     ],
 )
 def test_mistakes(
@@ -129,7 +129,7 @@ def test_constrained_and_mixed_integer_problems_are_recorded(
 @pytest.mark.timeout(900)
 def test_cocopp_reads_what_was_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("cocopp")
-    flags = ["--dimensions", "20,40", "--functions", "1,2", "--instances", "1-2"]
+    flags = ["--dim", "20,40", "--functions", "1,2", "--instances", "1-2"]
     assert main(["coco", "bbob-largescale", *flags, "--out", str(tmp_path)]) == 0
     folder = capfd.readouterr().out.splitlines()[-1]
     command = [sys.executable, "-m", "cocopp", "-o", "ppdata", folder]

@@ -59,13 +59,7 @@ def _end_child() -> None:
 
 
 class Measured:
-    """The values of one point with constraints.
-
-    Attributes
-    ----------
-    row : ndarray
-        The value of the objective, then the others.
-    """
+    """The values of one point with constraints: `row` has that of the objective first."""
 
     __slots__ = ("row",)
 
@@ -157,10 +151,7 @@ def _conversion(answer: Any) -> Iterator[None]:
 def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
     """Return one or several real numbers as a new vector; errors name `whose` they are.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not real numbers, or an array with several axes.
+    Raises TypeError or ValueError if they are not real numbers, or an array with several axes.
     """
     if isinstance(answer, list | tuple):
         return np.array([as_value(item) for item in answer], dtype=np.float64)
@@ -173,10 +164,7 @@ def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
 def as_rows(answer: Any) -> NDArray[np.float64]:
     """Return a table of values, one row per point: of the objective, then of the constraints.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not such a table.
+    Raises TypeError or ValueError if it is not such a table.
     """
     table = _as_array(answer, "an array with one row per point", "the evaluator")
     if table.ndim != 2 or table.shape[1] < 2:
@@ -201,10 +189,7 @@ def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
 
     All entries in the row of a failed point are NaN.
 
-    Raises
-    ------
-    ValueError
-        If the rows have different lengths.
+    Raises ValueError if the rows have different lengths.
     """
     widths = {value.row.size for value in values if type(value) is Measured}
     if not widths:

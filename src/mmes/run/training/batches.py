@@ -49,10 +49,8 @@ class Batches:
     def checked(cls, given: Any, objective: Any, workers: Any) -> Batches:
         """Return the batches of a run.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If they are not batches, or cannot be used with these workers.
+        Raises TypeError or ValueError if they are not batches, or cannot be used with these
+        workers.
         """
         usable = callable(given) or (
             isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
@@ -122,10 +120,7 @@ def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> 
 
     `where` has the arguments `manifold` and `constraints` of `mmes.minimize`.
 
-    Raises
-    ------
-    ValueError
-        If something cannot be combined with batches.
+    Raises ValueError if something cannot be combined with batches.
     """
     for name, value in where.items():
         if value is not None:

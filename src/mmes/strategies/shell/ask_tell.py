@@ -70,7 +70,9 @@ class AskTell(Lifecycle):
         return self._readonly_view(candidates.evaluated)
 
     def _some_points(self, rows: NDArray[np.intp]) -> Vector:
-        if self._candidates.evaluated is None and self.manifold is not None:
+        # Steps of integers are widened by what all candidates are.
+        together = self.manifold is not None or self._rounded is not None
+        if self._candidates.evaluated is None and together:
             self._draw()
         return self._readonly_view(self._some(rows))
 

@@ -46,13 +46,7 @@ from mmes.strategies.shell.stopping import StopRules
 
 
 class Lifecycle(Optimizer):
-    """The part of `AskTell` that creates, grows, saves and restores its search.
-
-    Attributes
-    ----------
-    search : Search
-        The algorithm. Its state is internal and may differ between versions.
-    """
+    """The part of `AskTell` that creates, grows, saves and restores its search."""
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True

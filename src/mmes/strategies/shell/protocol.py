@@ -138,7 +138,7 @@ class Search(Protocol):
         """Update the state: `ranking` from best to worst, and values to compare.
 
         Failed candidates rank last. Their values are neither NaN nor +inf, and all values are
-        sorted by the ranking, so that generations can be compared (`parts.recombination.evenly`).
+        sorted by the ranking, so that generations can be compared (`parts.ranking.evenly`).
         """
         ...
 
