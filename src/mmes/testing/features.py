@@ -151,7 +151,7 @@ FEATURES: dict[str, Feature] = {
         Feature(
             "constraints",
             options=lambda k, r: {"constraints": [too_small]},
-            without=("replicas", "grow"),
+            without=("grow",),
             bounded=False,
             excess=_APART**2,
         ),
