@@ -135,8 +135,8 @@ def minimize(
     TypeError, ValueError
         If the objective returned something that is not a real number, or an argument is invalid.
     KeyboardInterrupt, Terminated
-        On Ctrl-C and SIGTERM. If the objective or a signal ended the run, the attribute `result` of
-        the exception holds the result so far.
+        On Ctrl-C and SIGTERM. If a signal, the objective, batches, validation or a callback ended
+        the run, the attribute `result` of the exception holds the result so far.
     CheckpointExists
         If the file `checkpoint` already exists.
 
@@ -149,7 +149,7 @@ def minimize(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
         constraints,
         lambda: Run(
             fun,
@@ -243,7 +243,7 @@ def resume(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
         constraints,
         lambda: resumed_run(
             path,

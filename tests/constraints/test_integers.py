@@ -131,6 +131,8 @@ def test_ask_and_tell_go_on_from_their_state() -> None:
     ("more", "said"),
     [
         ({"integers": [9]}, "must be indices of variables, 0 to 5, not 9"),
+        ({"integers": [0, 1, 0, 1, 0, 0]}, "different indices.*a mask must hold booleans"),
+        ({"integers": [5, -1]}, "different indices"),
         ({"integers": [0.5]}, "must be True, a mask of 6 booleans, or indices"),
         ({"bounds": (0.2, 0.8)}, "variable 0 must be an integer, but there is none"),
         ({"bounds": (-9.0, 9.0), "bounds_handling": "clip"}, "cannot be combined with integers"),

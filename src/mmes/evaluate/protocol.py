@@ -140,6 +140,10 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
     hint = ""
     if np.ndim(x) == 1 and _looks_for_rows(error):
         hint = "; if it takes many points at once, one per row, give vectorized=True"
+    elif isinstance(error, ValueError) and "read-only" in in_words(error):
+        hint = "; if it changes x, let it change a copy: x = x.copy()"
+    elif generation > 0:  # it worked before: more likely the point than a mistake in the code
+        hint = f"; to rank such points last and go on, give catch={type(error).__name__}"
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
         f"of generation {generation}: {in_words(error)}{hint}",

@@ -152,6 +152,9 @@ class Ending:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             attach(error, self.result(StopReason.INTERRUPTED))
+        elif state.settled:  # batches, validation or a callback; a fault here must not hide that
+            with contextlib.suppress(Exception):
+                attach(error, self.result(StopReason.INTERRUPTED))
 
 
 def attach(error: BaseException, result: Result | None) -> None:

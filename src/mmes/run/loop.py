@@ -77,7 +77,7 @@ class Run:
         elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
         where["integers"] = integers
-        objective = with_batches(with_arguments(fun, args), batches)
+        objective = with_batches(with_arguments(fun, args), batches, workers)
         data = None
         # Data for training is for few runs, and its modules are imported for these.
         if batches is not None:

@@ -243,7 +243,10 @@ class ProcessEvaluator(Evaluator):
             elif message == worker.DONE_ONE:
                 who.deadline = time.monotonic() + self._timeout
             else:
-                raise TypeError(f"the objective cannot be loaded in a worker process: {message}")
+                raise TypeError(
+                    f"the objective cannot be loaded in a worker process: {message}; define it in "
+                    "a file that can be imported, or pip install cloudpickle"
+                )
         return outcome
 
     def _wait(self) -> set[int]:

@@ -37,7 +37,6 @@ class Batches:
 
     def __init__(self, given: Any, objective: OnBatch):
         self._given, self._objective = given, objective
-        self._numbered = objective.numbered is not None
         self._reader: Iterator[Any] | None = None
         # Not by iter(given), which draws random numbers where a DataLoader shuffles.
         self._once = isinstance(given, Iterator)
@@ -78,10 +77,17 @@ class Batches:
         """Give the batch of a generation to the objective."""
         if generation == self.seen:
             return
-        self._objective.take(generation if self._numbered else self._batch_of(generation))
+        try:
+            elsewhere = self._objective.numbered is not None
+            self._objective.take(generation if elsewhere else self._batch_of(generation))
+        except Exception as error:
+            error.add_note(f"mmes: this was batches=, for generation {generation}")
+            raise
         self.seen = generation
 
     def _batch_of(self, generation: int) -> Any:
+        if callable(self._given):
+            return self._given(generation)
         if self._once:
             if self._read == 0 and generation > 0:
                 warn_user(
@@ -100,7 +106,8 @@ class Batches:
     def _next(self) -> Any:
         for _ in range(2):
             begun = self._reader is not None
-            self._reader = self._reader or iter(self._given)
+            # Not by its truth: that asks some iterators for their length, and not all have one.
+            self._reader = iter(self._given) if self._reader is None else self._reader
             for batch in self._reader:
                 self._read += 1
                 return batch

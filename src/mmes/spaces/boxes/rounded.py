@@ -152,6 +152,11 @@ def integer_mask(integers: Any, n: int) -> NDArray[np.bool_]:
         raise ValueError(
             f"integers must be indices of variables, 0 to {n - 1}, not {given[beyond.argmax()]}"
         )
+    if np.unique(given % n).size < given.size:  # most likely a mask of zeros and ones
+        raise ValueError(
+            f"integers must be different indices of variables, not {integers!r}; "
+            "a mask must hold booleans"
+        )
     mask = np.zeros(n, dtype=bool)
     mask[given] = True
     return mask

@@ -137,6 +137,7 @@ class Lifecycle(Optimizer):
         self.search = search
         self._probes = search if isinstance(search, Probes) and search.probing else None
         self._ahead = search if isinstance(search, UpdatesAhead) else None
+        self._alone = search if isinstance(search, MakesParents) else None
 
     # What a user reads
 
@@ -174,8 +175,8 @@ class Lifecycle(Optimizer):
         """Whether an update needs all candidates; otherwise it makes the parents again."""
         box = self._setup.box
         return (
-            not isinstance(self.search, MakesParents)
-            or self.search.needs_population
+            self._alone is None
+            or self._alone.needs_population
             or self.manifold is not None
             or (box is not None and box.code is BoxCode.OWN)
             or self._rounded is not None
