@@ -25,6 +25,10 @@ class Drawn:
         return float(x @ x) + self.size * self.rng.standard_normal()
 
 
+def sphere(x):
+    return float(x @ x)
+
+
 START = np.full(5, 3.0), 0.5
 
 
@@ -128,6 +132,36 @@ def test_a_run_that_had_ended_is_resumed_without_an_evaluation(tmp_path):
     surer = mmes.resume(path, f, reevaluations=30, max_evaluations=2000)
     assert len(surer.reevaluated["x"]) == 30
     assert surer.nfev == f.calls == 2000
+
+
+@pytest.mark.parametrize("budget", range(50, 58))
+def test_a_run_that_ended_within_a_generation_is_resumed_within_its_budget(tmp_path, budget):
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return float(x @ x)
+
+    path, limits = tmp_path / "run.ckpt", {"reevaluations": 2, "max_evaluations": budget}
+    r = mmes.minimize(f, *START, checkpoint=path, seed=1, **limits)
+    again = mmes.resume(path, f)
+    assert (again.nfev, again.fun, again.reason) == (r.nfev, r.fun, r.reason)
+    assert r.nfev == budget
+    np.testing.assert_array_equal(again.x, r.x)
+    calls.clear()
+    for larger in range(budget + 1, budget + 8):  # another end, after the first in each case
+        copy = tmp_path / f"{larger}.ckpt"
+        other = mmes.resume(path, f, max_evaluations=larger, checkpoint=copy)
+        assert other.nfev <= larger
+        assert other.fun == float(other.x @ other.x)
+
+
+def test_no_start_begins_without_an_evaluation_left():
+    # The test for noise, at the end of the first start, uses up the budget.
+    free = mmes.minimize(sphere, *START, seed=1)
+    r = mmes.minimize(sphere, *START, seed=1, restarts=3, max_evaluations=free.nfev)
+    assert (r.starts, r.reason, r.nfev) == (1, free.reason, free.nfev)
+    assert r.success
 
 
 def test_the_time_limit_holds_with_the_evaluations_at_the_end():

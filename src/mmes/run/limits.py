@@ -69,6 +69,23 @@ class Limits:
             return count
         return min(count, max(int((limit - self.elapsed) / (2 * seconds)), 1))
 
+    def let_go_on(self) -> StopReason | None:
+        """Let a run that had ended continue; return why it cannot, if nothing is left for that.
+
+        One that ended within a generation repeats that, unless the budget has changed. What was
+        evaluated at its end stays then.
+        """
+        state = self._state
+        if state.again is not None:
+            left = self.evaluations_left()
+            if left == state.unfinished:
+                return None
+            if left <= state.again.evaluations:
+                return StopReason.MAX_EVALUATIONS
+        state.go_on()
+        state.unfinished = 0
+        return None
+
     @property
     def _wanted_again(self) -> int:
         given, budget = self._given["reevaluations"], self._given["max_evaluations"]

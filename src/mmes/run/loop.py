@@ -213,11 +213,11 @@ class Run:
         # Or an error came while it asked about noise, or nothing could be done about that then.
         reason = self._ending.look_at_mean(self._growth.resumed(reason))
         while True:
-            if reason in RESTARTABLE and self._restart():
+            if reason in RESTARTABLE and not self._limits.spent() and self._restart():
                 reason = None
+            reason = reason or self._limits.let_go_on()
             if reason is not None:
                 return reason
-            self._state.go_on()
             reason = self._growth.after(self._generation())
             reason = self._ending.look_at_mean(reason)
             if reason is None and not self._measures_centre:
@@ -297,7 +297,7 @@ class Run:
             beside = Spent(1, failed=int(np.isnan(centre).any()))
         state.partial = Spent()
         if not complete:
-            state.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
+            state.end_within(values, beside)
             return
         state.spent += beside
         state.question = Verdict.ASKING  # until `Growth` has looked at it

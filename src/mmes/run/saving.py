@@ -62,6 +62,7 @@ def saved_state(
         "evaluations": state.evaluations - state.partial.evaluations,
         "noise": state.noise.entries(),
         "question": state.question.value,
+        "unfinished": state.unfinished,
         "generations": state.generations,
         "warned": state.warned,
         "history": state.history.scalars(),
@@ -134,6 +135,7 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
             }
         ),
         best=best and (best[0], es.kernel.from_host(best[1])),
+        unfinished=checked_scalar("unfinished", saved.get("unfinished", 0), 0),
         history=History.restored(saved["history"], np.array(arrays["history"]), code.columns),
         noise=NoiseWatch.restored(saved["noise"], below("noise/"))
         if "noise" in saved

@@ -90,6 +90,8 @@ class RunState:
     # Evaluations of a last generation that was not completed. They are not saved: a
     # resumed run repeats them.
     partial: Spent = field(default_factory=Spent)
+    # How many those were, when the run ended.
+    unfinished: int = 0
     # What is known about the noise of the objective.
     noise: NoiseWatch = field(default_factory=NoiseWatch)
     # Whether the noise was measured after this generation, and what is still to be done.
@@ -264,6 +266,11 @@ class RunState:
                 "once per run",
                 FailedEvaluationWarning,
             )
+
+    def end_within(self, values: Vector, beside: Spent) -> None:
+        """Take note of the values of an incomplete generation, and of what was spent beside it."""
+        self.partial = Spent(values.size, failed=int(np.isnan(values).sum())) + beside
+        self.unfinished = self.partial.evaluations
 
     def end_with(self, again: Reevaluation) -> None:
         """Take note of the values taken at the end."""

@@ -11,6 +11,7 @@ import pytest
 
 import mmes
 from mmes.base.reasons import StopReason
+from mmes.spaces.boxes import Rounded
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
 from mmes.strategies.shell.stopping import StopRules
@@ -197,3 +198,15 @@ def test_rounding_is_no_step(kind: type) -> None:
     )
     assert r.reason is StopReason.CONVERGED_F
     assert r.success
+
+
+def test_short_steps_of_a_search_with_integers_are_forgotten_when_sigma_is_set() -> None:
+    # A run that was resumed just after noise had been answered ended as converged.
+    es = mmes.AdaptiveMMES(np.full(4, 3.2), 1.0, integers=[0], seed=1)
+    ends = StopRules(es.options, 0.5, 200, 1e20, 1.0, rounded=cast(Rounded, es.box))
+    for generation in range(200):
+        ends.observe(generation, 1.0, (1.0, 2.0), 0.0, short=True)
+    search = cast(Search, Drifting(0.5, 1.0))
+    assert list(ends.reasons(search, es.kernel, 16)) == [StopReason.CONVERGED_X]
+    ends.begin_anew(0.5)
+    assert list(ends.reasons(search, es.kernel, 16)) == []

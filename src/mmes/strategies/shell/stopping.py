@@ -174,7 +174,8 @@ class StopRules:
         return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
     def begin_anew(self, sigma: float) -> None:
-        """Reset the tests on values: the search continues with these steps."""
+        """Reset the tests on values and steps: the search continues with these steps."""
+        self._short_steps = 0
         if self.collapse is not None:
             self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:
