@@ -3,8 +3,8 @@
     python benchmarks/noise.py                     # all rows, two seeds (cart-pole: seven)
     python benchmarks/noise.py --only minibatch --rule paired
 
-`paired` is the rule for sigma before 0.2.0. A cell is the true value of the mean at the end, one
-per seed; for cart-pole, the mean reward of the result over 500 new starts.
+`paired` is the rule for sigma before 0.2.0. Cells are the true values of the result and of the
+mean, one per seed; for cart-pole, their mean rewards over 500 new starts.
 """
 
 from __future__ import annotations
