@@ -152,6 +152,14 @@ def test_history_is_bounded_and_ends_with_the_run() -> None:
     assert (np.diff(h["best"]) <= 0).all()
 
 
+def test_a_search_that_converges_above_its_target_says_so() -> None:
+    """Failed before: success was False, and the message said only that the search converged."""
+    r = mmes.minimize(sphere, X0, 0.5, seed=1, target=-1.0)
+    assert not r.success
+    assert r.reason.converged
+    assert r.message == f"{r.reason.sentence} The target was not reached."
+
+
 # Errors of the objective
 
 

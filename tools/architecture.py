@@ -107,7 +107,7 @@ def picture() -> str:
             f'<text x="{2 * PAD}" y="{y + height / 2 + 5:g}">'
             f"{', '.join(map(shown_name, names))}</text>"
         )
-        for file in [f for f in shared if layer_of(f) in names]:
+        for file in (by_all := [f for f in shared if layer_of(f) in names]):
             total = 3 * COLUMN + 2 * GAP
             box = Box(LEFT + total / 2, y + PAD, total, within(file))
             boxes.append(box)
@@ -118,7 +118,7 @@ def picture() -> str:
             files = [file for file in here[call] if file not in shared]
             own = [Box(middle[call], 0, COLUMN - 60, within(file)) for file in files]
             own += [Box(middle[call], 0, 130, text, "box outside") for text in outside[call]]
-            for row, box in enumerate(own):
+            for row, box in enumerate(own, start=len(by_all)):
                 placed = box._replace(y=y + PAD + ROW * row)
                 above = previous.get(call, loop)
                 if above is not None:
@@ -132,7 +132,7 @@ def picture() -> str:
         last, side = previous[call], middle[call] + COLUMN / 2 - 4
         start, low, high = last.x + last.width / 2, last.y + BOX / 2, loop.y + BOX
         arrows.append(("back", f"M{start:g} {low:g}H{side:g}V{high:g}"))
-        notes += [(middle[call] - 8, high + 22, call), (side - 8, high + 22, given)]
+        notes += [(middle[call] - 8, high + 11, call), (side - 8, high + 11, given)]
     lines = [f'<path class="{kind}" d="{path}"/>' for kind, path in arrows]
     words = [
         f'<text class="note" text-anchor="end" x="{x:g}" y="{low:g}">{text}</text>'

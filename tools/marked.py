@@ -7,10 +7,14 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+WORDS = ("why",)
+"""The columns of words, beside the first; they begin at the left."""
+
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; all columns but the first are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    """Return a table in Markdown; all columns are numbers but the first and those of WORDS."""
+    sides = ["---" if name in WORDS else "---:" for name in head[1:]]
+    lines = [head, ["---", *sides], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

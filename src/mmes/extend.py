@@ -24,7 +24,6 @@ from mmes.spaces.space import Space
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     Population,
-    Sampler,
     damping_option,
     mirrored_option,
     rate_option,
@@ -55,7 +54,6 @@ __all__ = [
     "Recorded",
     "ReferenceKernel",
     "SampleCall",
-    "Sampler",
     "ScaleCall",
     "Search",
     "SearchBase",

@@ -135,8 +135,8 @@ def minimize(
     TypeError, ValueError
         If the objective returned something that is not a real number, or an argument is invalid.
     KeyboardInterrupt, Terminated
-        On Ctrl-C and SIGTERM. If the objective or a signal ended the run, the attribute `result` of
-        the exception holds the result so far.
+        On Ctrl-C and SIGTERM. If a signal, the objective, batches, validation or a callback ended
+        the run, the attribute `result` of the exception holds the result so far.
     CheckpointExists
         If the file `checkpoint` already exists.
 
@@ -149,7 +149,8 @@ def minimize(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
+        constraints,
         lambda: Run(
             fun,
             x0,
@@ -242,7 +243,8 @@ def resume(
     """
     return _shared(
         workers,
-        with_batches(with_arguments(fun, args), batches),
+        with_batches(with_arguments(fun, args), batches, workers),
+        constraints,
         lambda: resumed_run(
             path,
             fun,
@@ -261,10 +263,19 @@ def resume(
     )
 
 
-def _shared(workers: Any, fun: Any, make: Callable[[], Run]) -> Result:
+def _shared(workers: Any, fun: Any, constraints: Any, make: Callable[[], Run]) -> Result:
     """Run here; if every process of a job makes this call (MPI), in one of them for all."""
+
+    def objective(vectorized: bool, returned: bool) -> Any:
+        if constraints is None and not returned:
+            return fun
+        from mmes.constraints import Constraints  # here: few runs need them
+
+        held = Constraints.checked(constraints, returned)
+        return fun if held is None else held.objective(fun, vectorized)
+
     if isinstance(workers, SharesResult):
-        return workers.share(lambda: make().run(), fun)
+        return workers.share(lambda: make().run(), objective)
     return make().run()
 
 

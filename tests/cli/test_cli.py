@@ -257,6 +257,13 @@ def test_an_error_in_the_objective_shows_its_line(command):
     assert "Traceback" in err  # asked for
 
 
+def test_an_error_raised_by_numpy_shows_the_line_of_the_objective(command, folder):
+    """Failed before: it showed a line of numpy's."""
+    (folder / "rows.py").write_text("import numpy as np\ndef f(x):\n    return np.sum(x, axis=1)\n")
+    _, _, err = command("run", "rows.py:f", "--x0", "1,2", "--sigma0", "1")
+    assert "rows.py, line 3, in f: return np.sum(x, axis=1)" in err
+
+
 def test_a_folder_of_the_user_named_mmes_does_not_hide_the_line(command, folder):
     (folder / "mmes").mkdir()
     (folder / "mmes" / "in_a_folder.py").write_text("def f(x):\n    return 1 / 0\n")

@@ -114,18 +114,122 @@ def test_a_matrix_has_a_column_per_variable() -> None:
         minimized(constraints=SimpleNamespace(A=np.ones((1, 3)), lb=0.0, ub=1.0))
 
 
-def test_competitors_and_replicas_are_refused() -> None:
+def test_competitors_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be combined with the strategy 'decc-g'"):
         minimized(constraints=first, strategy="decc-g", bounds=(-5.0, 5.0))
-    with pytest.raises(ValueError, match="cannot be combined with replicas"):
-        minimized(constraints=first, workers=SimpleNamespace(evaluator=lambda: None))
 
 
 def test_an_objective_that_returns_constraints_returns_a_pair() -> None:
-    with pytest.raises(mmes.EvaluationError, match=r"must return \(value, constraints\)"):
+    with pytest.raises(TypeError, match=r"must return \(value, constraints\)"):
         minimized(returns_constraints=True)
 
 
-def test_words_are_no_constraints() -> None:
-    with pytest.raises(mmes.EvaluationError, match="constraints must return real numbers"):
-        minimized(constraints=lambda x: "no")
+REFUSED: dict[str, tuple[Any, str]] = {
+    "words": (lambda x: "no", "must return real numbers"),
+    "nothing": (lambda x: None, "must return real numbers, but returned None"),
+    "bool": (lambda x: x[0] < 1.0, "must return real numbers, but returned"),
+    "bool in a list": (lambda x: [True], "constraints must return one real number"),
+    "complex": (lambda x: x * 1j, "must return real numbers, but returned"),
+    "matrix": (lambda x: np.ones((1, 2)), r"must return a vector, but returned .* \(1, 2\)"),
+    "no values": (lambda x: [], "constraints must return at least one value"),
+    "limits": (SimpleNamespace(fun=lambda x: x, lb=[1, 2], ub=9), "2 limits, but .* 4 values"),
+}
+
+
+@pytest.mark.parametrize("workers", [None, 1])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_value_is_refused_even_if_errors_are_caught(name: str, workers: Any) -> None:
+    """It was an error of the objective, and a failed evaluation with `catch`."""
+    given, said = REFUSED[name]
+    if workers and name != "words":
+        return  # one of them tells
+    with pytest.raises((TypeError, ValueError), match=said) as caught:
+        minimized(constraints=given, catch=(Exception,), workers=workers)
+    assert caught.value.result.nfev == 0  # type: ignore[attr-defined]
+    assert "mmes: this was candidate 0 of generation 0" in caught.value.__notes__
+
+
+VECTORIZED: dict[str, tuple[Any, str]] = {
+    "rows": (lambda X: X[:0, :1], r"shape \(1, m\), one row per point, .* \(0, 1\)"),
+    "one number": (lambda X: 1.0, r"must return an array of shape \(1, m\)"),
+    "one point": (lambda x: 1 - x[0], r"but returned one of shape \(4,\)"),
+    "bool": (lambda X: X < 1.0, "must return real numbers, but returned"),
+    "no values": (lambda X: X[:, :0], "must return at least one value"),
+    "lengths": (
+        {"type": "ineq", "fun": lambda x: np.zeros(1 + int(x[0] > 3.0))},
+        "the same number of values at every point, not 1 and 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VECTORIZED)
+def test_what_is_no_table_is_refused(name: str) -> None:
+    given, said = VECTORIZED[name]
+    with pytest.raises((TypeError, ValueError), match=said) as caught:
+        mmes.minimize(
+            lambda X: (X**2).sum(axis=1),
+            np.full(4, 3.0),
+            1.0,
+            constraints=given,
+            vectorized=True,
+            seed=1,
+        )
+    assert caught.value.result is not None  # type: ignore[attr-defined]
+
+
+def test_a_table_may_be_masked_or_a_list() -> None:
+    for given in (
+        lambda X: np.ma.masked_array(X[:, :2], [[False, True], [False, False]]),
+        lambda X: [[row[0], np.nan if row[0] == 3.0 else row[1]] for row in X],
+    ):
+        found = Constraints.checked(given)
+        assert found is not None
+        rows = found.objective(lambda X: X.sum(axis=1), True)(np.array([[3.0, 0.0], [1.0, 1.0]]))
+        assert np.isnan(rows[0].row[2])
+        assert rows[1].row.tolist() == [2.0, 1.0, 1.0]
+
+
+def test_arrays_that_are_used_again_keep_their_values() -> None:
+    buffer = np.zeros(1)
+
+    def filled(value: float) -> Any:
+        buffer[0] = value
+        return buffer
+
+    found = Constraints.checked([lambda x: filled(x[0]), {"type": "eq", "fun": first}])
+    assert found is not None
+    row = found.objective(lambda x: filled(7.0), False)(np.array([3.0, 0.0])).row
+    assert row.tolist() == [7.0, 1.0, 3.0, 2.0]
+
+
+def test_dicts_are_read_as_scipy_reads_them() -> None:
+    given = {"type": "INEQ", "fun": lambda x, a, b: x[0] - a * b, "args": [2.0, 1.0], "jac": None}
+    assert measured(given, [3.0, 0.0]) == [-1.0]
+
+
+def test_what_limits_nothing_is_no_constraint() -> None:
+    free = SimpleNamespace(A=np.ones((1, 4)), lb=-np.inf, ub=np.inf)
+    assert Constraints.checked([free]) is None
+    found = Constraints.checked([free, first])
+    assert found is not None
+    assert [part.name for part in found.parts] == ["constraints[1]"]
+    assert minimized(constraints=[free]).multipliers is None
+    assert minimized(constraints=[]).multipliers is None
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf])
+def test_matrices_and_limits_make_sense(entry: float) -> None:
+    with pytest.raises(ValueError, match="the matrix of constraints must be finite"):
+        Constraints.checked(SimpleNamespace(A=np.full((1, 4), entry), lb=0.0, ub=1.0))
+    with pytest.raises(ValueError, match="cannot be satisfied: a lower limit is inf"):
+        Constraints.checked(SimpleNamespace(fun=first, lb=np.inf, ub=np.inf))
+
+
+def test_a_factory_that_raises_ends_the_run_before_it_begins() -> None:
+    """With `catch` every evaluation failed instead."""
+
+    def broken() -> Any:
+        raise OSError("no licence")
+
+    with pytest.raises(mmes.EvaluationError, match="the factory broken raised OSError"):
+        mmes.minimize(mmes.Factory(broken), np.ones(4), 1.0, constraints=first, catch=(Exception,))

@@ -12,7 +12,7 @@ import pytest
 import mmes
 from mmes.spaces.boxes import Rounded, Start
 from mmes.spaces.boxes.rounded import margin
-from mmes.strategies import ActiveCMA
+from mmes.strategies import ActiveCMA, get_strategy
 
 BEST = np.array([2.0, -3.0, 4.0, 0.25, -1.5, 0.75])
 
@@ -105,6 +105,20 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path) -> None:
     assert (rest.fun, rest.nfev) == (whole.fun, whole.nfev)
 
 
+@pytest.mark.parametrize("strategy", ["mmes", "adaptive", "sep-cma", "active-cma"])
+def test_rows_asked_alone_are_the_rows(strategy: str) -> None:
+    """They were drawn without the margin, so that runs with replicas went elsewhere."""
+    es = get_strategy(strategy)(np.full(6, 3.2), 1.0, integers=[0, 3], seed=5)
+    widened = 0
+    for _ in range(40):
+        some = np.array(es.ask(rows=[4, 1, 3]))
+        points = es.ask()
+        widened += int((np.abs(points[:, 0] - np.rint(es.mean[0])) > 4 * es.sigma).any())
+        assert some.tobytes() == points[[4, 1, 3]].tobytes()
+        es.tell([float((x - 0.25) @ (x - 0.25)) for x in points])
+    assert widened
+
+
 def test_ask_and_tell_go_on_from_their_state() -> None:
     es = mmes.AdaptiveMMES(np.full(6, 0.4), 2.0, seed=2, integers=[0, 1, 2])
     for _ in range(5):
@@ -117,6 +131,8 @@ def test_ask_and_tell_go_on_from_their_state() -> None:
     ("more", "said"),
     [
         ({"integers": [9]}, "must be indices of variables, 0 to 5, not 9"),
+        ({"integers": [0, 1, 0, 1, 0, 0]}, "different indices.*a mask must hold booleans"),
+        ({"integers": [5, -1]}, "different indices"),
         ({"integers": [0.5]}, "must be True, a mask of 6 booleans, or indices"),
         ({"bounds": (0.2, 0.8)}, "variable 0 must be an integer, but there is none"),
         ({"bounds": (-9.0, 9.0), "bounds_handling": "clip"}, "cannot be combined with integers"),

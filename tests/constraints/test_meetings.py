@@ -231,3 +231,14 @@ def test_calls_that_fail_before_the_constraints_are_known(failing: int) -> None:
         )
     assert result.failed == 1 + 8 + failing - 2
     assert result.constraint_violation is not None
+
+
+def test_a_budget_without_a_look_at_the_mean_is_not_infeasible() -> None:
+    """It was called so, with a feasible point and a violation of 0."""
+    whole = mmes.minimize(Sphere(), constraints=too_small, **OPTIONS)
+    budgets = range(whole.nfev - 3, whole.nfev)
+    for budget in budgets:
+        result = mmes.minimize(Sphere(), constraints=too_small, max_evaluations=budget, **OPTIONS)
+        assert result.constraint_violation == 0.0
+        assert result.reason in (StopReason.CONVERGED_X, StopReason.MAX_EVALUATIONS)
+        assert result.success == (result.reason is StopReason.CONVERGED_X)

@@ -63,6 +63,7 @@ def test_an_infeasible_problem_says_so() -> None:
     result = run(constraints=[above_one, lambda x: x[0] + 1.0])
     assert not result.success
     assert result.reason is StopReason.INFEASIBLE
+    assert "g(x) <= 0" in result.message
     assert result.constraint_violation is not None
     assert 0.9 < result.constraint_violation < 1.5
 
@@ -71,6 +72,7 @@ def test_a_budget_that_ends_before_a_feasible_point_is_no_success() -> None:
     result = run(constraints=lambda x: 1e3 - x[0], max_evaluations=50)
     assert result.reason is StopReason.INFEASIBLE
     assert StopReason.MAX_EVALUATIONS in result.reasons
+    assert result.message.startswith(StopReason.MAX_EVALUATIONS.sentence)
     assert result.nfev == 50
 
 

@@ -160,3 +160,35 @@ def test_a_batch_is_a_copy() -> None:
     mine = np.zeros(3)
     as_values(mine, 3)[0] = 7
     assert mine[0] == 0
+
+
+def test_an_objective_that_changes_x_is_told_to_copy_it() -> None:
+    """Failed before: the message of numpy stood alone."""
+
+    def sets(x):
+        x[0] = 0.0
+        return float(x @ x)
+
+    with pytest.raises(mmes.EvaluationError, match=r"read-only; if .* a copy: x = x\.copy\(\)"):
+        mmes.minimize(sets, [1.0, 2.0], 0.5)
+
+
+def test_an_error_at_a_later_point_names_the_option_that_goes_on() -> None:
+    """Failed before: nothing said that there is `catch`."""
+
+    def fails(x):
+        if x[0] < 0.5:
+            raise ArithmeticError("no solution")
+        return float(x @ x)
+
+    with pytest.raises(mmes.EvaluationError, match=r"no solution; .* give catch=ArithmeticError$"):
+        mmes.minimize(fails, [9.0, 9.0], 0.5, seed=1)
+
+
+def test_an_error_at_the_first_points_is_a_mistake_rather() -> None:
+    def broken(x):
+        return 1 / 0
+
+    with pytest.raises(mmes.EvaluationError) as caught:
+        mmes.minimize(broken, [9.0, 9.0], 0.5, seed=1)
+    assert str(caught.value).endswith(": division by zero")

@@ -83,6 +83,38 @@ def test_row20_the_estimate_is_the_peak(script):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
+def test_row20_without_a_population_the_estimate_covers_the_peak(script):
+    process = script(
+        """
+        import numpy as np
+        import mmes
+        from pathlib import Path
+
+        def bytes_of(name):
+            lines = Path("/proc/self/status").read_text().splitlines()
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+        def told(es, generations):
+            for generation in range(generations):
+                for row in range(es.rows):
+                    es.ask(rows=[row])
+                es.tell(np.sin(np.arange(es.rows) + generation))
+
+        told(mmes.AdaptiveMMES(np.zeros(100), 1.0, rows_at_once=1), 2)  # libraries loaded
+        x0 = np.zeros(2_000_000)
+        before = bytes_of("VmRSS")
+        es = mmes.AdaptiveMMES(x0, 1.0, seed=1, archive_size=3, population_size=4, rows_at_once=1)
+        told(es, 4)
+        # Noise is not kept where candidates are asked for a few at a time.
+        print(es.planned_bytes - 4 * 4 * x0.size, bytes_of("VmHWM") - before)
+        """
+    )
+    out, errors = process.communicate(timeout=100)
+    planned, used = map(int, out.split())
+    assert 0.8 < used / planned < 1.02, errors
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
 def test_row20_on_a_manifold_the_estimate_covers_the_peak(script):
     process = script(
         """

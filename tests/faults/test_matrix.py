@@ -108,7 +108,7 @@ def test_row43_every_law_finds_what_is_wrong(tmp_path):
         "nothing_better_was_seen": changed(trial, best_seen=trial.result.fun + 1),
         "evaluations_are_counted": changed(trial, failed=trial.result.failed - 1),
         "nothing_is_outside_the_box": changed(trial, mean=np.full(4, 2.1)),
-        "a_resumed_run_is_the_run_without_a_break": changed(trial, sigma=0.123),
+        "a_run_equals_its_twin": changed(trial, sigma=0.123),
         "only_noise_is_called_noise": changed(trial, noisy=True),
         "every_generation_has_its_batch": replace(
             trial, seen=replace(trial.seen, batches=(0, 0, 2, 1)), options=on_batches

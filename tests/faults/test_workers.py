@@ -72,7 +72,7 @@ def test_row16_an_objective_that_the_worker_cannot_load_is_found_at_once(tmp_pat
         import only_here
     finally:
         sys.path.remove(str(tmp_path))
-    with pytest.raises(TypeError, match=r"cannot be loaded in a worker process.*only_here"):
+    with pytest.raises(TypeError, match=r"cannot be loaded in a worker.*only_here.*; define it"):
         mmes.minimize(only_here.f, *START, workers=2)
 
 

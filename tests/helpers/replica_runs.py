@@ -64,6 +64,8 @@ def equal(one, other):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
     for name in ("fun", "nfev", "nit", "sigma", "starts", "failed"):
         assert getattr(one, name) == getattr(other, name), name
+    if one.multipliers is not None:
+        assert one.multipliers.tobytes() == other.multipliers.tobytes()
     for name, column in one.history.items():
         assert np.array_equal(column, other.history[name]), name
 

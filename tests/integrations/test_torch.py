@@ -303,9 +303,25 @@ def test_nothing_to_minimise() -> None:
         FlatParameters(nn.Linear(3, 1, dtype=torch.complex64))
 
 
-def test_a_loss_of_two_numbers_is_refused_at_the_one_door() -> None:
-    with pytest.raises(ValueError, match=r"shape \("):
-        minimize_module(net(), lambda m: m(X)[:2, 0], 0.1, max_evaluations=50)
+WRONG = {
+    "two numbers": (lambda m: m(X)[:2, 0], ValueError, r"shape \("),
+    "complex": (lambda m: m(X).sum() * 1j, TypeError, "complex"),
+    "truth": (lambda m: m(X).sum() > 0, TypeError, "bool"),
+    "nothing": (lambda m: None, TypeError, "None"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::mmes.integrations.torch.LoopWarning")
+@pytest.mark.parametrize("mode", ["auto", "loop", "in_place"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_loss_that_is_no_number_is_refused_at_the_one_door(wrong: str, mode: Any) -> None:
+    returns, kind, words = WRONG[wrong]
+    with pytest.raises(kind, match=words) as caught:
+        minimize_module(net(), returns, 0.1, mode=mode, max_evaluations=50)
+    assert "must return" in str(caught.value)
+    with pytest.raises(kind, match=words) as caught:
+        minimize_module(net(), loss, 0.1, mode=mode, max_evaluations=50, validation=returns)
+    assert "validation" in caught.value.__notes__[0]
 
 
 def test_an_error_leaves_the_module_as_it_was() -> None:
@@ -321,9 +337,11 @@ def test_an_error_leaves_the_module_as_it_was() -> None:
     assert unchanged(model, before)
 
 
-@pytest.mark.parametrize("wrong", [{"mode": "fast"}, {"randomness": "yes"}, {"chunk": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"mode": "fast"}, {"randomness": "yes"}, {"chunk": 0}, {"dtype": torch.int32}]
+)
 def test_wrong_options(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(wrong))} must be"):
         minimize_module(net(), loss, 0.1, **wrong)
 
 

@@ -14,10 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset  # noqa: E402
 
 import mmes  # noqa: E402
-from mmes.integrations.torch import FlatParameters, minimize_module  # noqa: E402
+from mmes.integrations.torch import FlatParameters, LoopWarning, minimize_module  # noqa: E402
 from paths import ROOT  # noqa: E402
 
 DATA = torch.randn(120, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -103,6 +103,30 @@ def test_a_resumed_run_reads_the_loader_up_to_its_batch(tmp_path: Path) -> None:
     resumed = solve(net, validation=errors, checkpoint=path, resume="auto")
     assert np.array_equal(resumed.x, whole.x)
     assert resumed.fun == whole.fun == pytest.approx(errors(net))
+
+
+class Stream(IterableDataset):
+    """Samples one after the other; a loader of them has no length."""
+
+    def __iter__(self) -> Any:
+        return iter(zip(DATA[:100], LABELS[:100], strict=True))
+
+
+def test_a_loader_of_a_stream() -> None:
+    streamed = solve(network(), batches=DataLoader(Stream(), 20))
+    listed = solve(network(), batches=DataLoader(TensorDataset(DATA[:100], LABELS[:100]), 20))
+    assert np.array_equal(streamed.x, listed.x)
+
+
+def test_a_batch_that_vmap_cannot_do_is_done_in_a_loop() -> None:
+    def branching(model: nn.Module, batch: Any) -> torch.Tensor:
+        value = loss(model, batch)
+        return value if len(batch[0]) > 10 or value > 0 else -value
+
+    batches = [(DATA[:20], LABELS[:20]), (DATA[20:30], LABELS[20:30])]
+    with pytest.warns(LoopWarning, match="vmap does not support"):
+        found = minimize_module(network(), branching, 0.1, batches=batches, max_generations=4)
+    assert found.nit == 4
 
 
 def test_the_ways_to_evaluate_agree_on_batches() -> None:

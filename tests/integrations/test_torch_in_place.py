@@ -126,6 +126,9 @@ def test_scales_are_the_deviations_of_the_tensors() -> None:
     np.testing.assert_array_equal(r.x, same.x)
     with pytest.raises(ValueError, match="scale must be 'parameters' or sizes, not 'layers'"):
         minimize_module(net(), loss, 0.1, scale="layers")
+    # A tensor without entries has no size.
+    model.register_parameter("none", nn.Parameter(torch.zeros(0)))
+    np.testing.assert_array_equal(FlatParameters(model).deviations(), flat.deviations())
 
 
 def test_scales_of_parameters_that_are_all_alike_are_refused() -> None:

@@ -172,3 +172,16 @@ def test_the_picture_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "architecture.py"), "--check"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_box_of_the_picture_hides_another() -> None:
+    """Failed before: the loop was below its evaluation."""
+    drawn = (ROOT / "docs" / "figures" / "architecture.svg").read_text()
+    side = r'{}="([\d.]+)"'
+    corner = " ".join(side.format(name) for name in ("x", "y", "width", "height"))
+    found = re.findall(rf'<rect class="box[ \w]*" rx="4" {corner}/>', drawn)
+    boxes = np.array(found, dtype=float)
+    assert len(boxes) > 10
+    low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:]
+    meet = ((low[:, None] < high[None]) & (low[None] < high[:, None])).all(axis=2)
+    assert meet.sum() == len(boxes)

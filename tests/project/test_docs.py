@@ -63,3 +63,20 @@ def test_the_example_of_the_readme_runs() -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "The target value was reached." in done.stdout
+
+
+def test_every_block_of_code_names_its_language() -> None:
+    """Failed before: commands and formulas had the colours of Python."""
+    for page in PAGES:
+        fences = re.findall(r"^ *```(.*)$", page.read_text(), re.MULTILINE)
+        assert all(fences[::2]), page.name
+
+
+def test_the_style_names_headings_that_exist() -> None:
+    """Failed before: the title of a page had changed."""
+    titles = [line for page in PAGES for line in re.findall(r"^#+ (.*)$", page.read_text(), re.M)]
+    anchors = {re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") for title in titles}
+    style = (ROOT / "docs" / "_static" / "site.css").read_text()
+    named = re.findall(r"^ *#([\w-]+)", style, re.MULTILINE)
+    assert named
+    assert set(named) <= anchors

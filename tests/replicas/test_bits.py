@@ -30,6 +30,7 @@ CASES = {
     "budget": {"max_evaluations": 777, "max_generations": None},
     "reevaluations": {"reevaluations": 3},
     "probes": {"strategy": "adaptive", "step_size": "probes"},
+    "integers": {"strategy": "adaptive", "integers": [0, 7]},
 }
 
 

@@ -15,6 +15,7 @@ from mmes.errors import ReplicaWarning
 from mmes.replicas import MPI, Dask, Ray
 from mmes.testing import hostile
 from mmes.testing.evaluators import CHECKS
+from mmes.testing.features import too_small
 from replica_runs import Pids, equal, now_and_then_nan, rosenbrock, rosenbrocks, run
 
 CASES = {
@@ -27,6 +28,7 @@ CASES = {
     ),
     "vectorized": (rosenbrocks, {"vectorized": True}),
     "NaN": (now_and_then_nan, {}),
+    "constraints": (rosenbrock, {"constraints": too_small}),
 }
 
 pytestmark = [
@@ -143,6 +145,7 @@ from pathlib import Path
 import numpy as np
 import mmes
 from mmes.testing import hostile
+from mmes.testing.features import too_small
 
 def rosenbrock(x):
     a, b = x[1:] - x[:-1] ** 2, x[:-1] - 1
@@ -154,6 +157,9 @@ def rosenbrocks(points):
 def now_and_then_nan(x):
     return rosenbrock(x) if x[0] < 1.2 else np.nan
 
+def with_constraint(x):
+    return rosenbrock(x), too_small(x)
+
 if __name__ == "__main__":
     workers = mmes.replicas.MPI()
     rank = workers.comm.Get_rank()
@@ -162,6 +168,11 @@ if __name__ == "__main__":
         results[name] = mmes.minimize(
             globals()[objective], np.linspace(1, 2, 30), 0.5, workers=workers,
             **{"strategy": "mmes", "seed": 5, "max_generations": 60} | options)
+    options = {"strategy": "mmes", "seed": 5, "returns_constraints": True}
+    mmes.minimize(with_constraint, np.linspace(1, 2, 30), 0.5, workers=workers,
+                  checkpoint="run.mmes", max_generations=20, **options)
+    results["resumed"] = mmes.resume("run.mmes", with_constraint, workers=workers,
+                                     max_generations=60)
     Path(f"rank{rank}").write_bytes(pickle.dumps(results))
     try:
         mmes.minimize(hostile.Raises(".", at=(200,)), np.ones(10), 1.0, workers=workers,
@@ -200,6 +211,7 @@ def test_mpi_gives_the_serial_bits_on_all_ranks(tmp_path):
     done = mpiexec(3, tmp_path, "script.py")
     assert done.returncode == 0, done.stderr
     everyone = [pickle.loads((tmp_path / f"rank{rank}").read_bytes()) for rank in range(3)]
+    cases["resumed"] = cases["constraints"]
     for name, (objective, options) in cases.items():
         alone = run(globals()[objective], **options)
         for results in everyone:

@@ -262,3 +262,44 @@ def test_a_batch_comes_before_further_arguments() -> None:
         return factor * loss(x, batch)
 
     assert np.array_equal(solve(scaled, args=(2.0,)).x, solve().x)
+
+
+class Unsized(list):
+    """Batches whose iterator cannot tell its length, as that of a DataLoader on a stream."""
+
+    def __iter__(self) -> Any:
+        class Reader:
+            def __init__(self, given: Iterator[Any]):
+                self._given = given
+
+            def __iter__(self) -> Any:
+                return self
+
+            def __next__(self) -> Any:
+                return next(self._given)
+
+            def __len__(self) -> int:
+                raise TypeError("no length is known")
+
+        return Reader(super().__iter__())
+
+
+def test_an_iterator_is_not_asked_for_its_length() -> None:
+    given = [rows(number) for number in range(7)]
+    same(solve(batches=Unsized(given)), solve(batches=given))
+
+
+@pytest.mark.parametrize("kind", ["function", "iterator"])
+def test_an_error_of_batches_is_not_one_of_the_objective(kind: str) -> None:
+    def batch(number: int) -> np.ndarray:
+        if number == 5:
+            raise OSError("no disk")
+        return rows(number)
+
+    given = batch if kind == "function" else map(batch, range(30))
+    # Not caught: no candidate has failed.
+    with pytest.raises(OSError, match="no disk") as caught:
+        solve(batches=given, catch=(OSError,))
+    assert caught.value.__notes__ == ["mmes: this was batches=, for generation 5"]
+    assert caught.value.result.nit == 5
+    assert caught.value.result.failed == 0

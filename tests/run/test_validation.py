@@ -115,6 +115,7 @@ def test_an_error_says_where_it_came_from_and_the_run_goes_on_from_the_checkpoin
     with pytest.raises(RuntimeError, match="no disk") as caught:
         solve(Judge(broken), checkpoint=path)
     assert any("validation=, after generation 15" in note for note in caught.value.__notes__)
+    assert caught.value.result.nit == 15
     whole, resumed = solve(sphere), mmes.resume(path, sphere, validation=sphere)
     assert np.array_equal(resumed.x, whole.x)
     for name in whole.history:

@@ -16,7 +16,7 @@ from mmes.testing.laws import broken_laws
 _BATCH = 20
 _FAILURES = {
     "success_is_true": "false success",
-    "a_resumed_run_is_the_run_without_a_break": "wrong bits",
+    "a_run_equals_its_twin": "wrong bits",
     "the_value_is_that_of_the_point": "wrong bits",
     "nothing_is_left_behind": "orphans",
 }

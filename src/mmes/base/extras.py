@@ -17,14 +17,11 @@ def require(module: str, extra: str = "bench") -> Any:
         package = module.partition(".")[0]
         if error.name != package:
             raise
-        raise ModuleNotFoundError(
-            f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'",
-            name=package,
-        ) from None
+        raise missing(package, extra) from None
 
 
-def missing(package: str, extra: str) -> ImportError:
+def missing(package: str, extra: str) -> ModuleNotFoundError:
     """Return the error that names the extra of mmes that installs a package."""
-    return ImportError(
+    return ModuleNotFoundError(
         f"{package} is needed for this; install it with: pip install 'mmes[{extra}]'", name=package
     )

@@ -43,10 +43,7 @@ def load_objective(location: str) -> Callable[[Any], Any]:
     A file is imported as Python runs a script: under its name, with its folder in ``sys.path``. So
     it can import modules in the same folder, and worker processes can import it.
 
-    Raises
-    ------
-    ValueError
-        If there is no such file, module or function, or if importing it failed.
+    Raises ValueError if there is no such file, module or function, or if importing it failed.
     """
     make_importable(location)
     found = load_object(location, "function")

@@ -39,7 +39,10 @@ class StopReason(Enum):
         "Noise stops the progress, and a larger population does not fit: allow more evaluations "
         "or memory, or average several evaluations in the objective.",
     )
-    INFEASIBLE = 16, "The search ended at a point that violates constraints."
+    INFEASIBLE = (
+        16,
+        "The search ended at a point that violates constraints; g means g(x) <= 0.",
+    )
     VALIDATION = 17, "The validation loss no longer improves (patience)."
 
     def __init__(self, status: int, sentence: str):

@@ -93,10 +93,7 @@ def is_same(path: Path, handle: int) -> bool:
 def plain_name(name: str) -> str:
     """Return a name from a file or a label after checking that it stays in its folder.
 
-    Raises
-    ------
-    ValueError
-        If it is empty, hidden, or leads to another folder.
+    Raises ValueError if it is empty, hidden, or leads to another folder.
     """
     if not name or name.startswith(".") or any(c in "/\\:\0" for c in name):
         raise ValueError(f"{name!r} is not a valid file name here")

@@ -85,16 +85,8 @@ def write(path: str | os.PathLike[str], state: dict[str, Any], arrays: Arrays) -
 
     The new file is written beside the old one, flushed to the disk, and then takes its place; the
     old one is kept as ``<path>.previous``. If anything goes wrong, the old files stay unchanged and
-    the unfinished one is removed.
-
-    Parameters
-    ----------
-    path : str or path
-        Where to write.
-    state : dict
-        Numbers, strings, lists and dicts of them.
-    arrays : dict
-        Arrays by name; they are streamed to the file, never copied as a whole.
+    the unfinished one is removed. The state holds numbers, strings, lists and dicts of them; the
+    arrays are streamed to the file, never copied as a whole.
 
     Raises
     ------
@@ -387,10 +379,7 @@ def _mapped(
 def as_stored(value: Any) -> Any:
     """Return a value as a checkpoint returns it: a copy, with lists instead of tuples.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If JSON cannot represent it.
+    Raises TypeError or ValueError if JSON cannot represent it.
     """
     return _from_json(json.loads(json.dumps(_to_json(value), allow_nan=False)))
 

@@ -125,6 +125,17 @@ def number(text: str) -> Any:
         return int(value) if value.is_integer() else value
 
 
+def integers(text: str) -> list[int]:
+    """Return the integers of a list with ranges, such as 1,2 or 1-5."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise argparse.ArgumentTypeError(f"must be integers such as 1,2 or 1-5, not {text!r}")
+        found += range(int(low), int(high or low) + 1)
+    return found
+
+
 def assignment(text: str, flag: str) -> tuple[str, Any]:
     """Return the name and the value of NAME=VALUE."""
     name, sign, value = text.partition("=")

@@ -8,6 +8,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import mmes
 from mmes.base.loading import is_location
 from mmes.base.reasons import StopReason
@@ -126,10 +128,13 @@ def _place(cause: BaseException | None, whole: bool) -> str:
         return ""
     if whole:
         return "\n" + "".join(traceback.format_exception(cause)).rstrip()
-    ours = Path(mmes.__file__).parent
     found = traceback.extract_tb(cause.__traceback__)
-    frames = [frame for frame in found if not Path(frame.filename).is_relative_to(ours)]
+    frames = [frame for frame in found if not _of_a_library(Path(frame.filename))]
     if not frames:
         return ""
     last = frames[-1]
     return f"\n  in {last.filename}, line {last.lineno}, in {last.name}: {last.line}"
+
+
+def _of_a_library(file: Path) -> bool:
+    return any(file.is_relative_to(Path(str(one.__file__)).parent) for one in (mmes, np))

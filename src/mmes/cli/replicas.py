@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from mmes.base.extras import require
 from mmes.cli.arguments import number
 from mmes.cli.status import Mistake
 from mmes.replicas import Dask, Local, Ray
@@ -24,18 +25,10 @@ def workers_of(arguments: argparse.Namespace) -> Any:
         if kind == "local" and rest:
             return Local(number(rest), each=each)
         if kind == "dask" and rest:
-            return Dask(_client(rest), each=each)
+            return Dask(require("distributed", "dask").Client(rest), each=each)
     except (TypeError, ValueError, ImportError, OSError) as error:
         raise Mistake(f"--replicas {text}: {error}") from error
     raise Mistake(
         f"--replicas must be {FORMS}, not {text!r}; for MPI, give workers=mmes.replicas.MPI() to "
         "mmes.minimize in a script"
     )
-
-
-def _client(address: str) -> Any:
-    try:
-        from distributed import Client  # type: ignore[import-not-found]
-    except ImportError:
-        raise Mistake('--replicas dask needs distributed: pip install "mmes[dask]"') from None
-    return Client(address)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmes.base.loading import is_location, make_importable
 from mmes.cli.arguments import (
     Parser,
     add_options,
     assignment,
     chosen,
+    integers,
     number,
     vector_of,
 )
@@ -88,6 +87,7 @@ def run(argv: list[str]) -> int:
     )
     start.add_argument(
         "--integers",
+        type=lambda text: True if text == "all" else integers(text),
         metavar="all|I,J,...",
         help="variables that are integers: all of them, or their numbers from 0, such as 0,1,4-9",
     )
@@ -126,7 +126,7 @@ def run(argv: list[str]) -> int:
     needs_box = not is_auto(strategy) and get_strategy(strategy).needs_box
     options |= checked(lambda: where_to_start(arguments, problem, options, needs_box))
     if arguments.integers is not None:
-        options["integers"] = _integers(arguments.integers)
+        options["integers"] = arguments.integers
     options |= constraints_of(arguments)
     notes = Notes(arguments.function, problem_options, strategy)
     made = checked(
@@ -141,16 +141,3 @@ def run(argv: list[str]) -> int:
     )
     notes.belong_to(made)
     return carry_out(made, arguments, arguments.function, arguments.checkpoint)
-
-
-def _integers(text: str) -> Any:
-    """Return what --integers means."""
-    if text == "all":
-        return True
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
-            raise Mistake(f"--integers must be 'all' or numbers such as 0,1,4-9, not {text!r}")
-        found += range(int(low), int(high or low) + 1)
-    return found

@@ -1,4 +1,8 @@
-"""Flags that ``mmes run`` and ``mmes resume`` share."""
+"""Flags that ``mmes run`` and ``mmes resume`` share.
+
+Flags of options have their texts in the tables of options: `mmes.run.options`,
+`mmes.evaluate.options` and those of the strategies.
+"""
 
 from __future__ import annotations
 

@@ -21,13 +21,7 @@ TERMINATED = 143
 
 
 class Mistake(Exception):
-    """A mistake that the user can correct; shown as one sentence.
-
-    Attributes
-    ----------
-    status : int
-        The exit code.
-    """
+    """A mistake that the user can correct; shown as one sentence. `status` is the exit code."""
 
     def __init__(self, sentence: str, status: int = USER_MISTAKE):
         super().__init__(sentence)

@@ -50,9 +50,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
     try:
         objective = BuiltIn(target, problem_options)
         objective.problem  # noqa: B018  # found out now whether it can be made
-    except TypeError as error:
-        raise Mistake(str(error)) from error
-    except MemoryError as error:
+    except (TypeError, MemoryError) as error:
         raise Mistake(str(error)) from error
     except ValueError as error:
         if find(target) is not None:
@@ -67,10 +65,7 @@ def load_target(target: str, problem_options: dict[str, Any]) -> Callable[[Any],
 def chosen_dimension(target: str, n: int) -> dict[str, Any]:
     """Return the option that gives a built-in problem n variables; none for a user's function.
 
-    Raises
-    ------
-    Mistake
-        If the problem has another number of variables.
+    Raises Mistake if the problem has another number of variables.
     """
     entry = None if is_location(target) else find(target)
     if entry is None:

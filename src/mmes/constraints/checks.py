@@ -10,7 +10,6 @@ import numpy as np
 
 from mmes.constraints.given import Constraints
 from mmes.evaluate.adapter import is_evaluator
-from mmes.evaluate.protocol import MakesEvaluator
 from mmes.spaces.space import Space
 from mmes.strategies import AskTell
 
@@ -39,11 +38,6 @@ def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
             f"constraints cannot be combined with the strategy {strategy.name!r}, which "
             "compares new candidates with the values of old ones: use 'auto' or an evolution "
             "strategy"
-        )
-    if isinstance(workers, MakesEvaluator):
-        raise ValueError(
-            "constraints cannot be combined with replicas, which exchange one value per "
-            "candidate: set workers= to a number or an executor"
         )
     if is_evaluator(workers) and (not given.returned or len(given.parts) > 1):
         raise ValueError(

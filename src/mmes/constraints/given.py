@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.evaluate.values import Measured, as_value, as_values, as_vector
+from mmes.evaluate.constrained import ConstrainedObjective, MatrixProduct, Part
 
 Vector = NDArray[np.float64]
 
@@ -43,84 +43,6 @@ class Equality:
 
 
 @dataclass(frozen=True)
-class MatrixProduct:
-    """A x; the matrix may be a sparse SciPy matrix."""
-
-    matrix: Any
-
-    def __call__(self, points: Any) -> Any:
-        """Return A x for one point, or for each row."""
-        return np.asarray((self.matrix @ points.T).T)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One constraint as it was given: lower <= h(x) <= upper, entry by entry.
-
-    Attributes
-    ----------
-    name : str
-        Its name in error messages.
-    fun : callable or None
-        h; None if the objective returns its values.
-    lower, upper : ndarray
-        One entry per value, or one for all. An equality has equal limits.
-    tol : float or None
-        The tolerance of equalities; None means that of the run.
-    args : tuple
-        Further arguments of `fun`.
-    by_rows : bool
-        Whether `fun` takes a single point even if the objective is vectorized.
-    """
-
-    name: str
-    fun: Callable[..., Any] | None
-    lower: Vector
-    upper: Vector
-    tol: float | None = None
-    args: tuple[Any, ...] = ()
-    by_rows: bool = False
-
-    @property
-    def matrix(self) -> Any:
-        """The matrix of a linear constraint; None for others."""
-        return self.fun.matrix if isinstance(self.fun, MatrixProduct) else None
-
-    def sides(self, count: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which of `count` values are equalities, have an upper and have a lower limit."""
-        lower, upper = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
-        equal = lower == upper
-        return equal, np.isfinite(upper) & ~equal, np.isfinite(lower) & ~equal
-
-    def violations(self, values: Vector) -> Vector:
-        """Return the entries that must be 0, then those that must not be positive.
-
-        `values` are h of one point, or of several along the first axis.
-        """
-        count = values.shape[-1]
-        for side in (self.lower, self.upper):
-            if side.size not in (1, count):
-                raise ValueError(
-                    f"{self.name} has {side.size} limits, but its function returned {count} values"
-                )
-        lower, upper = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
-        equal, above, below = self.sides(count)
-        # Not from infinite limits: inf - inf is nothing.
-        parts = (
-            values[..., equal] - lower[equal],
-            values[..., above] - upper[above],
-            lower[below] - values[..., below],
-        )
-        return np.concatenate(parts, axis=-1)
-
-    def equalities(self, count: int) -> NDArray[np.bool_]:
-        """Return which of the entries of `violations` must be 0, for `count` values of h."""
-        equal, above, below = self.sides(count)
-        entries = int(equal.sum() + above.sum() + below.sum())
-        return np.arange(entries) < int(equal.sum())
-
-
-@dataclass(frozen=True)
 class Constraints:
     """All constraints of a run.
 
@@ -146,13 +68,15 @@ class Constraints:
         """
         parts: list[Part] = []
         if returned:
-            parts.append(_limited("what the objective returns", None, -np.inf, 0.0))
+            parts.append(_limited("the objective, as its second value,", None, -np.inf, 0.0))
         if given is not None:
             several = isinstance(given, Sequence) and not isinstance(given, str)
             listed = list(given) if several else [given]
             for index, one in enumerate(listed):
                 name = f"constraints[{index}]" if several else "constraints"
-                parts.append(_part(one, name))
+                part = _part(one, name)
+                if part.limited:  # SciPy takes others, too
+                    parts.append(part)
         return cls(tuple(parts), returned) if parts else None
 
     def objective(self, fun: Any, vectorized: bool) -> ConstrainedObjective:
@@ -192,79 +116,6 @@ def _values_behind(part: Part, entries: int) -> int:
     return entries // max(part.equalities(1).size, 1)
 
 
-@dataclass(frozen=True)
-class ConstrainedObjective:
-    """Evaluates the objective and the constraints in one call; unlike a closure, it can be pickled.
-
-    Attributes
-    ----------
-    fun : callable
-        The objective.
-    parts : tuple of Part
-        The constraints.
-    returned : bool
-        Whether the objective also returns the values of the first part.
-    vectorized : bool
-        Whether it is called with several points, one per row.
-    """
-
-    fun: Callable[[Any], Any]
-    parts: tuple[Part, ...]
-    returned: bool
-    vectorized: bool
-
-    def __call__(self, x: Any) -> Any:
-        """Return the row of one point, or a list of rows."""
-        count = len(x) if self.vectorized else None
-        answer, first = self.fun(x), None
-        if self.returned:
-            answer, first = _pair(answer)
-        value = as_value(answer) if count is None else as_values(answer, count)
-        found = []
-        for part in self.parts:
-            given = first if part.fun is None else self._values(part, x)
-            if count is None:
-                found.append(as_vector(given, part.name))
-            else:
-                found.append(_as_table(given, count, part.name))
-        heads = [np.broadcast_to(float(h.shape[-1]), h.shape[:-1]) for h in found[:-1]]
-        violations = [part.violations(h) for part, h in zip(self.parts, found, strict=True)]
-        if count is None:
-            return Measured(np.concatenate(([value, *map(float, heads)], *violations)))
-        table = np.column_stack((value, *heads, *violations))
-        return [Measured(row) for row in table]
-
-    def _values(self, part: Part, x: Any) -> Any:
-        assert part.fun is not None
-        if self.vectorized and part.by_rows and part.matrix is None:
-            return np.array([as_vector(part.fun(row, *part.args), part.name) for row in x])
-        return part.fun(x, *part.args)
-
-
-def _pair(answer: Any) -> tuple[Any, Any]:
-    if not isinstance(answer, tuple | list) or len(answer) != 2:
-        raise TypeError(
-            "with returns_constraints=True the objective must return (value, constraints), but it "
-            f"returned {type(answer).__name__}"
-        )
-    return answer[0], answer[1]
-
-
-def _as_table(answer: Any, count: int, name: str) -> Vector:
-    """Return the values of a vectorized constraint, one row per point."""
-    table = np.asarray(answer)
-    if table.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must return real numbers, but returned an array of {table.dtype}")
-    if table.ndim == 1 and table.size == count:
-        table = table[:, None]
-    if table.ndim != 2 or len(table) != count:
-        raise ValueError(
-            f"{name} must return an array of shape ({count}, m), one row per point, but returned "
-            f"one of shape {table.shape}"
-        )
-    return table.astype(np.float64)
-
-
 def _part(given: Any, name: str) -> Part:
     if isinstance(given, Equality):
         return _limited(name, given.fun, 0.0, 0.0, tol=given.tol)
@@ -272,6 +123,9 @@ def _part(given: Any, name: str) -> Part:
         return _from_dict(given, name)
     if hasattr(given, "A") and hasattr(given, "lb"):
         matrix = given.A if hasattr(given.A, "tocsr") else np.atleast_2d(np.asarray(given.A, float))
+        entries = matrix if isinstance(matrix, np.ndarray) else matrix.tocsr().data
+        if not np.isfinite(entries).all():
+            raise ValueError(f"the matrix of {name} must be finite")
         product = MatrixProduct(matrix)
         return _limited(name, product, given.lb, given.ub, by_rows=True)
     if hasattr(given, "fun") and hasattr(given, "lb"):
@@ -286,14 +140,15 @@ def _part(given: Any, name: str) -> Part:
 
 def _from_dict(given: Mapping[str, Any], name: str) -> Part:
     kinds = {"ineq": (0.0, np.inf), "eq": (0.0, 0.0)}
-    if given.get("type") not in kinds or not callable(given.get("fun")):
+    kind = str(given.get("type")).lower()  # as SciPy does
+    if kind not in kinds or not callable(given.get("fun")):
         raise ValueError(
             f"{name} must have the entries 'type' ('ineq' or 'eq') and 'fun' (a function), "
             f"not {dict(given)!r}"
         )
     args = given.get("args", ())
-    args = args if isinstance(args, tuple) else (args,)
-    return _limited(name, given["fun"], *kinds[given["type"]], args=args, by_rows=True)
+    args = tuple(args) if isinstance(args, tuple | list) else (args,)
+    return _limited(name, given["fun"], *kinds[kind], args=args, by_rows=True)
 
 
 def _limited(name: str, fun: Any, lower: Any, upper: Any, **more: Any) -> Part:
@@ -302,4 +157,6 @@ def _limited(name: str, fun: Any, lower: Any, upper: Any, **more: Any) -> Part:
         raise ValueError(f"the limits of {name} must not be NaN")
     if (lower > upper).any():
         raise ValueError(f"{name} contradicts itself: a lower limit is above the upper one")
+    if np.isposinf(lower).any() or np.isneginf(upper).any():
+        raise ValueError(f"{name} cannot be satisfied: a lower limit is inf, or an upper one -inf")
     return Part(name, fun, lower, upper, **more)

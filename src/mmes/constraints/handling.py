@@ -108,6 +108,8 @@ class Handling:
         self.best: Measurement | None = None
         self.settled: bool | None = None
         """Whether the search has ended at a feasible point; None where nobody has looked yet."""
+        self.changed: Vector | None = None
+        """The values of the newest generation by the new multipliers, if these have changed."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
         # Generations whose values are equal up to rounding, and up to what a tolerance is worth.
@@ -116,21 +118,22 @@ class Handling:
     # What was measured
 
     def table(self, measured: Vector) -> Vector:
-        """Return the evaluator's values with one row per point, even if all evaluations failed."""
-        if measured.ndim == 2:
-            return measured
-        known = 0 if self.lagrangian is None else self.lagrangian.equality.size
-        width = len(self.given.parts) + known if known else 1
-        return np.full((measured.size, width), np.nan)
-
-    def take(self, points: Any, table: Vector, kernel: Any) -> Vector:
-        """Process evaluated points and return the values by which they are ranked.
+        """Return the evaluator's values with one row per point, even if all evaluations failed.
 
         Raises
         ------
         ValueError
             If the number of constraints has changed.
         """
+        if measured.ndim == 2:
+            self._split(measured)
+            return measured
+        known = 0 if self.lagrangian is None else self.lagrangian.equality.size
+        width = len(self.given.parts) + known if known else 1
+        return np.full((measured.size, width), np.nan)
+
+    def take(self, points: Any, table: Vector, kernel: Any) -> Vector:
+        """Process evaluated points and return the values by which they are ranked."""
         f, g = self._split(table)
         if self.lagrangian is None:
             return np.full(len(f), np.nan)
@@ -154,14 +157,16 @@ class Handling:
 
         `centre` is what was measured at the mean of the generation, a table of one row, if it was.
         """
+        self.changed = None
         if self.lagrangian is None or self._newest is None:
             return None
-        self.settled = None
+        self.settled, measured = None, None
         self._watch(*self._newest)
-        if centre is None:
-            return self.lagrangian.update(*self._newest)
-        f, g = self._split(centre)
-        return self.lagrangian.update(*self._newest, (float(f[0]), g[0]))
+        if centre is not None:
+            f, g = self._split(centre)
+            measured = float(f[0]), g[0]
+        self.changed = self.lagrangian.update(*self._newest, measured)
+        return self.changed
 
     def _watch(self, f: Vector, g: Vector) -> None:
         """Count the generations whose values differ by no more than the rounding of f.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.constraints.given import Part
+from mmes.evaluate.constrained import Part
 
 Vector = NDArray[np.float64]
 

@@ -23,9 +23,9 @@ def is_evaluator(thing: Any) -> bool:
 class EvaluatorAdapter(Evaluator):
     """Adapts a custom evaluator to the interface that the loop calls.
 
-    It has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin` and
-    `told` are optional. `rows` says whether it returns a row per point: the value, then the
-    constraints.
+    It has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin`,
+    `told` and `revalued` are optional. `rows` says whether it returns a row per point: the value,
+    then the constraints.
     """
 
     def __init__(self, inner: Any, rows: bool = False):
@@ -61,6 +61,10 @@ class EvaluatorAdapter(Evaluator):
     def told(self, values: NDArray[np.float64]) -> None:
         """See `Evaluator.told`."""
         self._call("told", values)
+
+    def revalued(self, values: NDArray[np.float64]) -> None:
+        """See `Evaluator.revalued`."""
+        self._call("revalued", values)
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]

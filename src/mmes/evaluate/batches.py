@@ -12,7 +12,7 @@ class OnBatch:
     """An objective that is called with the batch of the current generation.
 
     It is sent to workers like any objective. The batch is sent with the candidates, or only its
-    number if every process can compute the batch from the number: `numbered` returns the batch of a
+    number if every worker can compute the batch from the number: `numbered` returns the batch of a
     generation. `ticket` is the number or the batch. `fun` may be a `Factory`.
     """
 
@@ -44,11 +44,11 @@ class OnBatch:
         return vars(self) | {"_held": (None, None)}
 
 
-def with_batches(fun: Any, batches: Any) -> Any:
+def with_batches(fun: Any, batches: Any, workers: Any) -> Any:
     """Return the objective of one argument; with batches, the one of the current batch."""
     if batches is None or not callable(fun):
         return fun
-    return OnBatch(fun, batches if callable(batches) else None)
+    return OnBatch(fun, batches if callable(batches) and workers is not None else None)
 
 
 def take_number(objective: Any, generation: int) -> None:

@@ -78,7 +78,7 @@ def make_evaluator(
             raise TypeError(
                 f"workers.evaluator() must return an object with evaluate and close, not {found!r}"
             )
-        return EvaluatorAdapter(found)
+        return EvaluatorAdapter(found, rows)
     if not (isinstance(workers, Submits) or callable(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mmes.errors import EvaluationError
+from mmes.evaluate.constrained import ConstrainedObjective
 
 Objective = Callable[[Any], Any]
 
@@ -90,6 +91,8 @@ class Factory:
 
 def made(objective: Objective) -> Objective:
     """Return the objective to call: the one that a factory creates, or the objective itself."""
+    if isinstance(objective, ConstrainedObjective):
+        made(objective.fun)  # which keeps it
     return objective.objective() if isinstance(objective, Factory) else objective
 
 

@@ -54,7 +54,16 @@ class Evaluator(Protocol):
         """
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """Receive the values of a complete generation, after the optimizer was told."""
+        """Receive the values of a complete generation, after the optimizer was told.
+
+        With constraints these are the values by which candidates were ranked.
+        """
+
+    def revalued(self, values: NDArray[np.float64]) -> None:
+        """Receive other values of that generation, which the optimizer has taken in since.
+
+        Called after `told`, with constraints only: their multipliers adapt.
+        """
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
@@ -108,8 +117,12 @@ class HoldsDevices(Protocol):
 class SharesResult(Protocol):
     """Workers whose processes all make the same call, like the ranks of an MPI job."""
 
-    def share(self, run: Callable[[], Any], fun: Any) -> Any:
-        """Run in one process for all, and return the result in each."""
+    def share(self, run: Callable[[], Any], objective: Callable[[bool, bool], Any]) -> Any:
+        """Run in one process for all, and return the result in each.
+
+        `objective` returns the objective of the others; it takes whether that is vectorized, and
+        whether it returns constraints, too: a process that resumes does not know.
+        """
         ...
 
 
@@ -127,6 +140,10 @@ def located(error: BaseException, x: Any, candidate: int, generation: int) -> Ev
     hint = ""
     if np.ndim(x) == 1 and _looks_for_rows(error):
         hint = "; if it takes many points at once, one per row, give vectorized=True"
+    elif isinstance(error, ValueError) and "read-only" in in_words(error):
+        hint = "; if it changes x, let it change a copy: x = x.copy()"
+    elif generation > 0:  # it worked before: more likely the point than a mistake in the code
+        hint = f"; to rank such points last and go on, give catch={type(error).__name__}"
     return EvaluationError(
         f"the objective raised {type(error).__name__} at candidate {candidate} "
         f"of generation {generation}: {in_words(error)}{hint}",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, in_words
+from mmes.evaluate.constrained import ConstrainedObjective
 from mmes.evaluate.factory import made
 from mmes.evaluate.protocol import Exceptions, located, mark
 from mmes.evaluate.values import Measured, answer_of, as_value, as_values
@@ -28,6 +29,11 @@ class Task:
     objective: Callable[[Any], Any]
     catch: Exceptions = ()  # Exceptions after which a candidate counts as failed.
     vectorized: bool = False  # How `objective` is called.
+
+    @property
+    def constrained(self) -> bool:
+        """Whether a point has a row of values: that of the objective, then its constraints."""
+        return isinstance(self.objective, ConstrainedObjective)
 
     def prepared(self) -> Outcome | None:
         """Create the objective if it is a factory; return the error, or None."""

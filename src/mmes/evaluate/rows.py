@@ -24,6 +24,8 @@ class RowsOnDemand:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._make(range(len(self))[index])
         rows = np.arange(len(self))[index]
         return self._make([int(rows)])[0] if rows.ndim == 0 else self._make(rows)
 

@@ -13,15 +13,18 @@ from mmes.evaluate.rows import parts
 from mmes.evaluate.values import answer_of, as_value, as_values, joined, together
 
 
-class SerialEvaluator(Evaluator):
-    """Calls the objective for one row at a time.
-
-    After an exception of `catch` a candidate counts as failed (NaN, ranked last).
-    """
+class _HereEvaluator(Evaluator):
+    """Calls an objective in this process; after an exception of `catch` its candidates failed."""
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
-        self._objective = objective
-        self._catch = catch
+        self._objective, self._catch = objective, catch
+
+    def close(self) -> None:
+        """See `Evaluator.close`: nothing is held."""
+
+
+class SerialEvaluator(_HereEvaluator):
+    """Calls the objective for one row at a time."""
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
@@ -49,19 +52,9 @@ class SerialEvaluator(Evaluator):
             mark(error, candidate, generation)
             raise
 
-    def close(self) -> None:
-        """See `Evaluator.close`: nothing is held."""
 
-
-class VectorizedEvaluator(Evaluator):
-    """Calls the objective once per generation with all rows, or in parts if all are too many.
-
-    After an exception of `catch` all candidates of the call count as failed.
-    """
-
-    def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
-        self._objective = objective
-        self._catch = catch
+class VectorizedEvaluator(_HereEvaluator):
+    """Calls the objective once per generation with all rows, or in parts if all are too many."""
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
@@ -88,6 +81,3 @@ class VectorizedEvaluator(Evaluator):
         except (TypeError, ValueError) as error:
             mark(error, None, generation)
             raise
-
-    def close(self) -> None:
-        """See `Evaluator.close`: nothing is held."""

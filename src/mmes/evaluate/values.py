@@ -59,18 +59,30 @@ def _end_child() -> None:
 
 
 class Measured:
-    """The values of one point with constraints.
-
-    Attributes
-    ----------
-    row : ndarray
-        The value of the objective, then the others.
-    """
+    """The values of one point with constraints: `row` has that of the objective first."""
 
     __slots__ = ("row",)
 
     def __init__(self, row: NDArray[np.float64]):
         self.row = row
+
+
+class Refused:
+    """In place of the values of points with constraints: why something returned is no value.
+
+    It is raised where values are checked, and not where the objective is called: `catch` would take
+    it for a failure there.
+
+    Attributes
+    ----------
+    error : Exception
+        A TypeError or ValueError.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception):
+        self.error = error
 
 
 def as_value(answer: Any) -> Any:
@@ -91,17 +103,19 @@ def as_value(answer: Any) -> Any:
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
+    if type(answer) is Refused:
+        raise answer.error
     with _conversion(answer):
         return _converted(answer)
 
 
-def _converted(answer: Any) -> float:
+def _converted(answer: Any, whose: str = "the objective") -> float:
     if is_real(answer):
-        return _as_float(answer)
-    array = _as_array(answer, "one real number")
+        return _as_float(answer, whose)
+    array = _as_array(answer, "one real number", whose)
     if array.size != 1:
         raise ValueError(
-            "the objective must return one real number per point, "
+            f"{whose} must return one real number per point, "
             f"but returned an array of shape {array.shape}"
         )
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
@@ -122,6 +136,8 @@ def as_values(
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
+    if type(answer) is Refused:
+        raise answer.error
     with _conversion(answer):
         return _all_converted(answer, count, message)
 
@@ -157,28 +173,53 @@ def _conversion(answer: Any) -> Iterator[None]:
 def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
     """Return one or several real numbers as a new vector; errors name `whose` they are.
 
+    Raises TypeError or ValueError if they are not real numbers, or an array with several axes.
+    """
+    if isinstance(answer, list | tuple):
+        with _conversion(answer):
+            return np.array([_converted(item, whose) for item in answer], dtype=np.float64)
+    array = _as_array(answer, "real numbers", whose)
+    if array.ndim > 1:
+        raise ValueError(
+            f"{whose} must return a vector, but returned an array of shape {array.shape}"
+        )
+    return array.astype(np.float64).reshape(-1)
+
+
+def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
+    """Return one or several real numbers for each of `count` points as a table, a row per point.
+
     Raises
     ------
     TypeError, ValueError
-        If they are not real numbers, or an array with several axes.
+        As `as_vector`; also if the number of rows is not `count`, or they differ in length.
     """
+    answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
-        return np.array([as_value(item) for item in answer], dtype=np.float64)
-    array = _as_array(answer, "real numbers", whose)
-    if array.ndim > 1:
-        raise ValueError(f"{whose} must return a vector, but returned an array of {array.shape}")
-    return array.astype(np.float64).reshape(-1)
+        rows = [as_vector(row, whose) for row in answer]
+        _check_widths(whose, {row.size for row in rows})
+        table = np.array(rows)
+    else:
+        table = _as_array(answer, "real numbers", whose)
+        if table.shape == (count,):
+            table = table[:, None]
+    if table.ndim != 2 or len(table) != count:
+        raise ValueError(
+            f"{whose} must return an array of shape ({count}, m), one row per point, but returned "
+            f"one of shape {table.shape}"
+        )
+    return table.astype(np.float64)
 
 
 def as_rows(answer: Any) -> NDArray[np.float64]:
     """Return a table of values, one row per point: of the objective, then of the constraints.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not such a table.
+    A vector of NaN stands for points that all failed. Raises TypeError or ValueError if it is not
+    such a table.
     """
     table = _as_array(answer, "an array with one row per point", "the evaluator")
+    if table.ndim == 1 and np.isnan(table).all():
+        return table.astype(np.float64)
     if table.ndim != 2 or table.shape[1] < 2:
         raise ValueError(
             "with constraints the evaluator must return one row per point, the value and then the "
@@ -189,10 +230,11 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
 
 def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the values of several calls as one array; a call that failed has no rows."""
-    widths = [part.shape[1] for part in parts if part.ndim == 2]
+    widths = {part.shape[1] for part in parts if part.ndim == 2}
     if not widths:
         return np.concatenate([np.empty(0), *parts])
-    failed = (np.full((part.size, widths[0]), np.nan) for part in parts if part.ndim == 1)
+    _check_widths("the constraints", widths, 1)
+    failed = (np.full((part.size, *widths), np.nan) for part in parts if part.ndim == 1)
     return np.concatenate([part if part.ndim == 2 else next(failed) for part in parts])
 
 
@@ -201,24 +243,26 @@ def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
 
     All entries in the row of a failed point are NaN.
 
-    Raises
-    ------
-    ValueError
-        If the rows have different lengths.
+    Raises ValueError if the rows have different lengths.
     """
     widths = {value.row.size for value in values if type(value) is Measured}
     if not widths:
         return np.array(values, dtype=np.float64)
-    if len(widths) > 1:
-        counts = " and ".join(str(width - 1) for width in sorted(widths))
-        raise ValueError(
-            f"the constraints must return the same number of values at every point, not {counts}"
-        )
+    _check_widths("the constraints", widths, 1)
     table = np.full((len(values), *widths), np.nan)
     for row, value in zip(table, values, strict=True):
         if type(value) is Measured:
             row[:] = value.row
     return table
+
+
+def _check_widths(whose: str, widths: set[int], besides: int = 0) -> None:
+    """Raise unless all points have as many values; `besides` are not those of the constraints."""
+    if len(widths) > 1:
+        counts = " and ".join(str(width - besides) for width in sorted(widths))
+        raise ValueError(
+            f"{whose} must return the same number of values at every point, not {counts}"
+        )
 
 
 def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArray[Any]:
@@ -231,7 +275,7 @@ def _as_array(answer: Any, expected: str, whose: str = "the objective") -> NDArr
         elif hasattr(answer, "__array__"):
             array = np.asarray(answer)
         elif isinstance(answer, SupportsFloat):
-            array = np.asarray(_as_float(answer))
+            array = np.asarray(_as_float(answer, whose))
     if array is None or array.dtype.kind not in _REAL_KINDS:
         kind = (
             type(answer).__name__ if array is None else f"{type(answer).__name__} of {array.dtype}"
@@ -246,14 +290,13 @@ def _values(count: int) -> str:
     return f"{count} value{'' if count == 1 else 's'}"
 
 
-def _as_float(answer: SupportsFloat) -> float:
+def _as_float(answer: SupportsFloat, whose: str = "the objective") -> float:
     try:
         return float(answer)
     except OverflowError:
         kind = "an integer" if isinstance(answer, int) else f"a {type(answer).__name__}"
         raise ValueError(
-            f"the objective must return a real number, but returned {kind} that does not fit "
-            "into a float"
+            f"{whose} must return a real number, but returned {kind} that does not fit into a float"
         ) from None
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from mmes.base import memory
 from mmes.base.extras import missing
+from mmes.base.tensors import to_numpy
 from mmes.errors import MMESWarning, warn_user
+from mmes.evaluate.values import as_value
 from mmes.integrations.precision import SmallSteps
 
 try:
@@ -129,7 +131,12 @@ class FlatParameters:
         That of tensors whose entries are all alike, biases at the start say, is a tenth of the
         typical one, and no other is smaller.
         """
-        each = np.array([float(p.detach().double().std(correction=0)) for p in self._parameters])
+        each = np.array(
+            [
+                float(p.detach().double().std(correction=0)) if p.numel() else 0.0
+                for p in self._parameters
+            ]
+        )
         sizes = np.array(self._sizes)
         typical = math.sqrt(float(sizes @ each**2) / self.n)
         if not 0 < typical < math.inf:
@@ -174,7 +181,7 @@ class ModuleObjective:
         All candidates of a chunk at once by `torch.func.vmap`, or one after the other: as a copy of
         the parameters ("loop"), or written into the module ("in_place"), which needs no memory
         besides and leaves the last candidate there. "auto" is vmap, and the loop from the first
-        generation on if vmap cannot do it, with a warning; in place where no copy fits.
+        call on that vmap cannot do, with a warning; in place where no copy fits.
     randomness : {"error", "different", "same"}
         Whether the loss may draw random numbers (dropout, minibatches): an error; yes, for each
         candidate different ones; yes, the same for the candidates of a chunk. The objective is
@@ -212,10 +219,13 @@ class ModuleObjective:
             raise ValueError(
                 f"mode='in_place' uses the module as it is and cannot be combined with {moved}"
             )
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise TypeError(f"dtype must be a torch.dtype of real numbers, not {dtype!r}")
         if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f"chunk must be an integer >= 1, not {chunk!r}")
         self.flat = flat
         self.mode: Mode = mode
+        self._may_loop = mode == "auto"
         self._call = _LossOf(flat.module, loss)
         self._chunk = chunk
         self._device = None if device is None else torch.device(device)
@@ -234,26 +244,29 @@ class ModuleObjective:
         self._wide = torch.float64 if torch.float64 in dtypes else torch.float32
         self._buffer = torch.empty((0, flat.n), dtype=self._wide)
 
-    def __call__(self, points: Any, *batch: Any) -> NDArray[np.float64]:
-        """Return the loss of each row, on a batch where the loss takes one."""
+    def __call__(self, points: Any, *batch: Any) -> Any:
+        """Return the loss of each row, on a batch where the loss takes one.
+
+        As an array; if a loss is no real number, as a list, which `mmes.minimize` refuses.
+        """
         self._small_steps.look(points)
         self._call.arguments = batch
-        parts, done = [], 0
+        found: list[Any] = []
         with _as_it_was(self.flat.module, self._training), torch.no_grad():
             if self._rows() == 0:
-                return self._values_in_place(points)
-            while done < points.shape[0]:
-                rows = points[done : done + self._rows()]
+                found = self._values_in_place(points)
+            while len(found) < points.shape[0]:
+                rows = points[len(found) : len(found) + self._rows()]
                 try:
-                    parts.append(self.values_of(self.flat.unflatten(*self._moved(rows))))
+                    found += self.values_of(self.flat.unflatten(*self._moved(rows)))
                 except torch.OutOfMemoryError:
                     if len(rows) == 1:
                         raise
                     self._chunk = max(1, len(rows) // 2)
                     torch.cuda.empty_cache()
-                    continue
-                done += len(rows)
-        return np.concatenate(parts)
+        with contextlib.suppress(TypeError, ValueError):
+            return np.array([as_value(value) for value in found])
+        return found
 
     def value_of(self, x: Any) -> float:
         """Return the loss of one point; random numbers may be drawn for it."""
@@ -262,10 +275,10 @@ class ModuleObjective:
             if self.mode == "in_place":
                 self.flat.write(x)
                 with _same_buffers(self.flat.module):
-                    return float(torch.as_tensor(self._call()))
+                    return as_value(self._call())
             one = self.flat.unflatten(x, self._device, self._dtype)
             inner = {"module." + name: tensor for name, tensor in one.items()}
-            return float(torch.as_tensor(functional_call(self._call, inner | self._fixed(), ())))
+            return as_value(functional_call(self._call, inner | self._fixed(), ()))
 
     def _rows(self) -> int:
         """Return how many candidates are evaluated at once; 0: one, in place."""
@@ -285,14 +298,14 @@ class ModuleObjective:
             self._chunk = max(1, fitting)
         return self._chunk
 
-    def _values_in_place(self, points: Any) -> NDArray[np.float64]:
+    def _values_in_place(self, points: Any) -> list[Any]:
         """Return the losses; each candidate is written into the module, the last one stays."""
         found = []
         for row in range(len(points)):
             self.flat.write(points[row])
             with _same_buffers(self.flat.module), self._watched(row):
-                found.append(float(torch.as_tensor(self._call())))
-        return np.array(found)
+                found.append(to_numpy(self._call()))
+        return found
 
     @contextlib.contextmanager
     def _watched(self, row: int) -> Iterator[None]:
@@ -328,8 +341,8 @@ class ModuleObjective:
             for name, tensor in fixed.items()
         }
 
-    def values_of(self, candidates: dict[str, torch.Tensor]) -> NDArray[np.float64]:
-        """Return the values of candidates by the module's own names, one row each."""
+    def values_of(self, candidates: dict[str, torch.Tensor]) -> list[Any]:
+        """Return what the loss returns for candidates by the module's own names, one row each."""
         inner = {"module." + name: tensor for name, tensor in candidates.items()}
         if self.mode != "loop":
             try:
@@ -340,7 +353,7 @@ class ModuleObjective:
                 )
                 values = every(inner)
                 self.mode = "vmap"
-                return values.to("cpu", torch.float64).numpy()
+                return list(to_numpy(values))
             except (RuntimeError, ValueError) as error:
                 self._explain(error)
                 reason = _first_sentence(error)
@@ -356,7 +369,7 @@ class ModuleObjective:
             one = {name: tensor[row] for name, tensor in inner.items()}
             with self._watched(row):
                 found.append(functional_call(self._call, one | self._fixed(), ()))
-        return np.stack([np.asarray(torch.as_tensor(v).to("cpu", torch.float64)) for v in found])
+        return [to_numpy(value) for value in found]
 
     def _random_state(self) -> torch.Tensor:
         place = self._device or self.flat._parameters[0].device
@@ -373,7 +386,7 @@ class ModuleObjective:
                 "statistics with every candidate: leave training=False, or set "
                 "track_running_stats=False, or use mode='loop'"
             ) from error
-        if self.mode == "vmap" or not any(mark in text for mark in _NOT_FOR_VMAP):
+        if not self._may_loop or not any(mark in text for mark in _NOT_FOR_VMAP):
             raise error
 
 

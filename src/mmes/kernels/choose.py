@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,21 +18,14 @@ if TYPE_CHECKING:
     from mmes.kernels.protocol import Kernel
 
 
-def _native(threads: int | None) -> Kernel:
-    from mmes.kernels.native import NativeKernel
-
-    return NativeKernel(threads)
-
-
-def _reference(threads: int | None) -> Kernel:
-    from mmes.kernels.reference import ReferenceKernel
-
-    return ReferenceKernel()
+def _late(module: str, name: str) -> Callable[..., Kernel]:
+    """Return what makes a kernel; its module is imported at the first call."""
+    return lambda *given: vars(import_module(f"mmes.kernels.{module}"))[name](*given)
 
 
 KERNELS: dict[str, Callable[[int | None], Kernel]] = {
-    "native": _native,
-    "reference": _reference,
+    "native": _late("native", "NativeKernel"),
+    "reference": lambda threads: _late("reference", "ReferenceKernel")(),
 }
 """What makes the kernel of each name, for a number of threads (None: as many as pay)."""
 
@@ -43,21 +37,9 @@ class Precision(NamedTuple):
     mean_dtype: str | None = None
 
 
-def _torch(device: str, precision: Precision) -> Kernel:
-    from mmes.kernels.gpu.torch import TorchKernel
-
-    return TorchKernel(device, *precision)
-
-
-def _triton(device: str, precision: Precision) -> Kernel:
-    from mmes.kernels.gpu.triton import TritonKernel
-
-    return TritonKernel(device, *precision)
-
-
 DEVICE_KERNELS: dict[str, Callable[[str, Precision], Kernel]] = {
-    "torch": _torch,
-    "triton": _triton,
+    "torch": lambda device, kinds: _late("gpu.torch", "TorchKernel")(device, *kinds),
+    "triton": lambda device, kinds: _late("gpu.triton", "TritonKernel")(device, *kinds),
 }
 """What makes the kernel of each name, for a device and precisions there."""
 

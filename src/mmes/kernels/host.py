@@ -19,6 +19,8 @@ from mmes.spaces.boxes import Box
 
 # Coordinates that are added up side by side.
 _LANES = 512
+# Coordinates that are worked on at a time.
+_PART = 2**16
 # The native kernel writes whole cache lines past the caches where rows begin at one.
 _ALIGNMENT = 64
 # Populations kept for use again: that of the search and its image in a box.
@@ -121,8 +123,10 @@ class HostVectors:
 
     def blend(self, target: Vector, decay: float, gain: float, source: Vector) -> None:
         """See `Kernel.blend`."""
-        target *= decay
-        target += gain * source
+        for first in range(0, len(target), _PART):  # no second vector in passing
+            part = target[first : first + _PART]
+            part *= decay
+            part += gain * source[first : first + _PART]
 
     def multiply(self, target: Vector, factors: Vector) -> None:
         """See `Kernel.multiply`."""

@@ -10,20 +10,19 @@ from numpy.typing import NDArray
 
 import mmes.kernels._native as _native
 from mmes.base.cores import usable_cores
-from mmes.kernels.host import HostVectors, aligned
+from mmes.kernels.host import aligned
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
     Noise,
     NoiseWithin,
-    PathCall,
     RecombineCall,
     SampleCall,
     ScaleCall,
     StepLaw,
     Vector,
 )
-from mmes.kernels.reference import SCALE_INCREMENT_LIMIT
+from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
 from mmes.spaces.boxes import Box, BoxCode
 
 RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall, NoiseWithin)
@@ -52,15 +51,11 @@ _BLOCK = 128
 _THREADED_SIZE = 1_000_000
 
 
-class NativeKernel(HostVectors):
+class NativeKernel(ReferenceKernel):
     """The compiled kernel.
 
-    Parameters
-    ----------
-    threads : int or None
-        Threads for one call; None uses one for small generations and all cores for large ones.
-    simd : str or None
-        The SIMD level, one of `simd_levels()`; None uses the best. The results are the same.
+    Without a number of threads, a call uses one for small generations and all cores for large ones.
+    `simd` is one of `simd_levels()`, by default the best; the results are the same.
     """
 
     def __init__(self, threads: int | None = None, simd: str | None = None):
@@ -145,14 +140,6 @@ class NativeKernel(HostVectors):
         kept = self._kept.found((seed, generation, noise, weights.size, n))
         _native.noise_sum(self._level, threads, total, weights, noise, seed, generation, kept)
         return total
-
-    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
-        """See `ReducingKernel.follow_noise`."""
-        path, weights, decay, gain, noise, seed, generation = call
-        total = self.noise_sum(weights, path.size, noise, seed, generation)
-        self.blend(path, decay, gain, total)
-        if lesson is not None:
-            self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
         """See `ReducingKernel.noise_within`."""

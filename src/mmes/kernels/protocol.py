@@ -42,59 +42,35 @@ class DrawnRows(NamedTuple):
 
     A draw uses `used` directions, chosen with replacement by age from a cumulative distribution,
     each with a factor N(0, factor^2).
-
-    Attributes
-    ----------
-    cumulative : ndarray
-        Cumulative distribution of the ages, newest first; one entry per row of the archive.
-    order : ndarray of int64
-        The occupied rows from the oldest to the newest; an age beyond them is an empty slot.
-    used : int
-        Rows per draw, l.
-    factor : float
-        Standard deviation of the factors.
     """
 
+    # Cumulative distribution of the ages, newest first; one entry per row of the archive.
     cumulative: Vector
+    # The occupied rows from the oldest to the newest; an age beyond them is an empty slot.
     order: NDArray[np.int64]
-    used: int
-    factor: float
+    used: int  # Rows per draw, l.
+    factor: float  # Standard deviation of the factors.
 
 
 class StepLaw(NamedTuple):
     """The distribution of the steps of one generation.
 
     A step is z = isotropic * scale .* z_0 + sum_k factors_k directions[rows_k].
-
-    Attributes
-    ----------
-    isotropic : float
-        Factor of the isotropic part, sqrt(1 - gamma).
-    rows : ndarray of int64, shape (draws, used), or None
-        The rows that each draw mixes; a negative one means an empty slot (a zero vector). None: no
-        rows, or those of `drawn`.
-    factors : ndarray of float32, shape (draws, used), or None
-        Their factors.
-    noise : Noise
-        The law of z_0.
-    scale : handle or None
-        One scale per coordinate, d; None means ones.
-    scale_rows : bool
-        Whether the scale multiplies the whole step; by default the rows are already in the
-        coordinates of the search.
-    isotropic_each : ndarray of float32, shape (draws,), or None
-        One factor per draw instead of `isotropic`, if draws differ in it.
-    drawn : DrawnRows or None
-        Rows and factors drawn by the kernel, instead of `rows` and `factors`.
     """
 
-    isotropic: float = 1.0
+    isotropic: float = 1.0  # Factor of the isotropic part, sqrt(1 - gamma).
+    # The rows that each draw mixes, (draws, used); a negative one means an empty slot (a zero
+    # vector). None: no rows, or those of `drawn`.
     rows: NDArray[np.int64] | None = None
-    factors: NDArray[np.float32] | None = None
-    noise: Noise = Noise.NORMAL
-    scale: Handle | None = None
+    factors: NDArray[np.float32] | None = None  # Their factors, (draws, used).
+    noise: Noise = Noise.NORMAL  # The law of z_0.
+    scale: Handle | None = None  # One scale per coordinate, d; None means ones.
+    # Whether the scale multiplies the whole step; by default the rows are already in the
+    # coordinates of the search.
     scale_rows: bool = False
+    # One factor per draw, (draws,), instead of `isotropic`, if draws differ in it.
     isotropic_each: NDArray[np.float32] | None = None
+    # Rows and factors drawn by the kernel, instead of `rows` and `factors`.
     drawn: DrawnRows | None = None
 
 
@@ -102,40 +78,24 @@ class SampleCall(NamedTuple):
     """One generation to sample: candidates mean + sigma z.
 
     Candidate i < draws is draw i, and candidate draws + i is the mirror image of draw i.
-
-    Attributes
-    ----------
-    population : handle, shape (k, n), or None
-        Receives the candidates; None in `Kernel.sample_and_recombine` alone.
-    draws : int
-        Number of independent steps h.
-    mean : handle
-    sigma : float
-    directions : handle, shape (m, n), or None
-        The rows that the law mixes.
-    law : StepLaw
-    box : Box or None
-        A box whose treated points are the candidates (`Box.maps_points` is false).
-    seed, generation : int
-        Where the random numbers are.
-    rows : ndarray of int64 or None
-        Which candidates to generate, one per row of the population; None means all in order. A
-        candidate does not depend on which others are generated.
-    keep_noise : bool
-        Whether `adapt_scale` or `noise_sum` will need the isotropic parts of this generation again.
-        A kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of generating them again.
     """
 
+    # Receives the candidates, (k, n); None in `Kernel.sample_and_recombine` alone.
     population: Handle
-    draws: int
+    draws: int  # Number of independent steps h.
     mean: Handle
     sigma: float
-    directions: Handle | None
+    directions: Handle | None  # The rows that the law mixes, (m, n).
     law: StepLaw
-    box: Box | None
+    box: Box | None  # A box whose treated points are the candidates (`Box.maps_points` is false).
+    # seed, generation: where the random numbers are.
     seed: int
     generation: int
+    # Which candidates to generate, one per row of the population; None means all in order. A
+    # candidate does not depend on which others are generated.
     rows: NDArray[np.int64] | None = None
+    # Whether `adapt_scale` or `noise_sum` will need the isotropic parts of this generation again. A
+    # kernel may then keep them, up to `KEPT_NOISE_BYTES`, instead of generating them again.
     keep_noise: bool = False
 
 

@@ -64,14 +64,9 @@ DESCRIPTIONS = {f"lsgo2010/f{i}": each.text for i, each in DEFINITIONS.items()}
 
 
 def make(name: str, *, strict: bool = False) -> Problem:
-    """Return one function of the suite.
+    """Return one function of the suite, ``"lsgo2010/f1"`` to ``"lsgo2010/f20"``.
 
-    Parameters
-    ----------
-    name : str
-        ``"lsgo2010/f1"`` to ``"lsgo2010/f20"``.
-    strict : bool
-        Whether a point outside the box has the value NaN. The official code evaluates it.
+    If `strict`, a point outside the box has the value NaN. The official code evaluates it.
     """
     number = int(name.removeprefix("lsgo2010/f"))
     base, groups, text = DEFINITIONS[number]

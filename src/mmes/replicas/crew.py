@@ -1,7 +1,9 @@
 """The head's side: an evaluator whose replicas hold the optimizer themselves.
 
-Only values are sent: to the head, those of a replica's rows; from it, those of all rows. See
-`replica` for the messages, `roster` for the members, `shares` for the distribution of the rows.
+Only values are sent: to the head, those of a replica's rows; from it, those of all rows. With
+constraints a row has several values on its way to the head, and the head sends those by which the
+candidates are ranked, and what they are worth by the new multipliers. See `replica` for the
+messages, `roster` for the members, `shares` for the distribution of the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from mmes.evaluate.workers.pickling import pickled
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
 from mmes.replicas.roster import SAY_SECONDS, Member, Message, Roster, Work
-from mmes.replicas.shares import Batch, Cutting, Round, ranges
+from mmes.replicas.shares import Batch, Cutting, Round, ranges, unpacked
 from mmes.strategies import AskTell
 
 _TURN_SECONDS = 0.1
@@ -109,7 +111,8 @@ class Crew(Evaluator):
         current.points = points
         self._collect(current, keep_going)
         values = first_part(current.values, current.done)
-        if not current.shipped and values.size == points.shape[0]:
+        # With constraints the values that are told are known later.
+        if not (current.shipped or self._task.constrained) and values.size == points.shape[0]:
             self._announce(values)
         return values
 
@@ -120,6 +123,11 @@ class Crew(Evaluator):
             joining = [m for m in self.roster.members if m.conversation and m.run == head.run]
             needed = min((member.generation for member in joining), default=head.generation)
             head.told(values, needed)
+
+    def revalued(self, values: NDArray[np.float64]) -> None:
+        """Remember the other values of that generation."""
+        if self.roster.head is not None:
+            self.roster.head.revalued(values)
 
     def close(self) -> None:
         """See `Evaluator.close`: replicas end immediately."""
@@ -216,7 +224,7 @@ class Crew(Evaluator):
         points = current.points[list(batch)]
         outcome = self._task(points)
         outcome.raise_error(points, batch, current.generation)
-        current.take(batch, np.array(outcome.values))
+        current.take(batch, outcome.values)
 
     def _end_hanging(self) -> None:
         now = time.monotonic()
@@ -268,7 +276,7 @@ class Crew(Evaluator):
             except BaseException as error:
                 error.add_note(f"It was evaluated by the replica on {self.roster.place(member)}")
                 raise
-        current.take(batch, np.frombuffer(data))
+        current.take(batch, unpacked(data, len(batch)))
         self._learn(seconds / len(batch), max(time.monotonic() - member.since - seconds, 0.0))
 
     def _learn(self, one: float, rest: float) -> None:

@@ -74,8 +74,12 @@ class HeadState:
         while (first := next(iter(self._values))) < oldest:
             del self._values[first]
 
+    def revalued(self, values: NDArray[np.float64]) -> None:
+        """Keep the other values of the generation told last, which follow the first."""
+        self._values[self.generation - 1] += np.asarray(values, dtype=np.float64).tobytes()
+
     def since(self, generation: int) -> tuple[bytes, ...] | None:
-        """Return the values from a generation on; None if some were deleted."""
+        """Return the values from a generation on, told and revalued; None if some were deleted."""
         try:
             return tuple(self._values[number] for number in range(generation, self.generation))
         except KeyError:

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
+from mmes.evaluate.constrained import ConstrainedObjective
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Task, rebuilt, sendable
 from mmes.replicas import digests
 from mmes.replicas.engine import Terms
 from mmes.replicas.head import HeadState
 from mmes.replicas.replica import Replica
-from mmes.replicas.shares import Batch, Cutting, Round, ranges
+from mmes.replicas.shares import Batch, Cutting, Round, ranges, unpacked
 from mmes.strategies import AskTell
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _BLOCK_BYTES = 64 * 2**20
 _TAKEN = ("each", "check", "diverged")
 
 Answer = tuple[Any, ...]
+Objective = Callable[[bool, bool], Any]
+"""See `SharesResult.share`."""
 
 
 class MPI:
@@ -83,10 +86,10 @@ class MPI:
         settings = {"evaluation_timeout": timeout, "retries": retries, "on_lost": lost}
         return Head(self.comm, self.terms, task, settings | {"chunk_size": None})
 
-    def share(self, run: Callable[[], Result], fun: Any) -> Result:
-        """Run on rank 0, follow on the others; return the same result on all of them."""
+    def share(self, run: Callable[[], Result], objective: Objective) -> Result:
+        """See `SharesResult.share`: run on rank 0, follow on the others."""
         if self.comm.Get_rank() != 0:
-            return _follow(self.comm, self.terms, fun)
+            return _follow(self.comm, self.terms, objective)
         try:
             result = run()
         except BaseException as error:
@@ -109,12 +112,15 @@ class Head(Evaluator):
         self._runs = 0
         self._round: Round | None = None
         self._rebuild = False
+        self._there = 0  # the generation of the others
 
     def follow(self, es: AskTell) -> None:
         """Send the state to all ranks."""
         self._runs += 1
         self._course = HeadState(es, self._runs)
-        how = (self._task.vectorized, self._task.catch, self._settings)
+        objective = self._task.objective
+        returned = objective.returned if isinstance(objective, ConstrainedObjective) else False
+        how = (self._task.vectorized, self._task.catch, self._settings, returned)
         self._comm.bcast(("follow", how, self._course.kind, self._course.probe))
         found = self._comm.gather(("here", self._course.fingerprint))
         for rank, answer in enumerate(found):
@@ -143,8 +149,10 @@ class Head(Evaluator):
         current.numbers = course.numbers()
         check = course.generation % self._terms.check == 0
         current.vectors = course.vectors() if check else None
-        self._comm.bcast(("work", course.run, course.generation, rows, check))
-        self._round = current
+        # With constraints rank 0 alone knows the values by which candidates are ranked.
+        told = course.since(self._there) if self._task.constrained else ()
+        self._comm.bcast(("work", course.run, course.generation, rows, check, told))
+        self._round, self._there = current, course.generation
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
@@ -171,6 +179,11 @@ class Head(Evaluator):
         if self._course is not None:
             self._course.told(values, self._course.generation)
 
+    def revalued(self, values: NDArray[np.float64]) -> None:
+        """Remember the other values of that generation."""
+        if self._course is not None:
+            self._course.revalued(values)
+
     def close(self) -> None:
         """See `Evaluator.close`: ranks that wait for values are told that none will come."""
         if self._round is not None:
@@ -180,7 +193,7 @@ class Head(Evaluator):
 
     def _hand_over(self) -> None:
         assert self._course is not None
-        self._rebuild = False
+        self._rebuild, self._there = False, self._course.generation
         state = self._course.snapshot(copy=False)
         shapes = {name: (array.dtype.str, array.shape) for name, array in state.arrays.items()}
         self._comm.bcast(("adopt", state.run, state.entries, shapes, state.last))
@@ -206,7 +219,7 @@ class Head(Evaluator):
                 self._diverged(rank, current.generation)
             if failed is not None:
                 failed.raise_error(points[list(batch)], batch, current.generation)
-            current.take(batch, np.frombuffer(data))
+            current.take(batch, unpacked(data, len(batch)))
         return first_part(current.values, current.done)
 
     def _diverged(self, rank: int, generation: int) -> None:
@@ -221,14 +234,14 @@ class Head(Evaluator):
         self._rebuild = True
 
 
-def _follow(comm: Any, terms: Terms, fun: Any) -> Result:
+def _follow(comm: Any, terms: Terms, objective: Objective) -> Result:
     """Follow rank 0 until it has a result."""
     signals = (signal.SIGINT, signal.SIGTERM)
     main = threading.current_thread() is threading.main_thread()
     # A signal reaches all ranks; rank 0 decides.
     former = {one: signal.signal(one, signal.SIG_IGN) for one in signals} if main else {}
     try:
-        return _Follower(comm, terms, fun).serve()
+        return _Follower(comm, terms, objective).serve()
     finally:
         for one, handler in former.items():
             signal.signal(one, handler)
@@ -237,8 +250,9 @@ def _follow(comm: Any, terms: Terms, fun: Any) -> Result:
 class _Follower:
     """A rank other than 0."""
 
-    def __init__(self, comm: Any, terms: Terms, fun: Any):
-        self._comm, self._terms, self._fun = comm, terms, fun
+    def __init__(self, comm: Any, terms: Terms, objective: Objective):
+        self._comm, self._terms, self._objective = comm, terms, objective
+        self._constrained = False
         self._replica: Replica | None = None
 
     def serve(self) -> Result:
@@ -251,9 +265,11 @@ class _Follower:
             getattr(self, f"_{kind}")(*rest)
 
     def _follow(self, how: tuple[Any, ...], kind: bytes, probe: dict[str, Any]) -> None:
-        vectorized, catch, settings = how
+        vectorized, catch, settings, returned = how
         if self._replica is None:
-            self._replica = Replica(Task(self._fun, catch, vectorized), self._terms.each, settings)
+            task = Task(self._objective(vectorized, returned), catch, vectorized)
+            self._replica = Replica(task, self._terms.each, settings)
+            self._constrained = task.constrained
         answer = self._replica.handle(("probe", kind, probe))
         if answer[0] == "here":
             ready = self._replica.handle(("prepare",))
@@ -277,18 +293,22 @@ class _Follower:
             answer = self._replica.handle(("adopt", run, last))
         self._comm.gather(answer)
 
-    def _work(self, run: int, generation: int, rows: int, check: bool) -> None:
+    def _work(
+        self, run: int, generation: int, rows: int, check: bool, told: tuple[bytes, ...]
+    ) -> None:
         assert self._replica is not None
         batches = _batches(rows, self._comm.Get_size())
         mine = self._mine(batches)
-        message = ("work", run, generation, generation, (), ranges(mine), check)
+        message = ("work", run, generation, generation - len(told), told, ranges(mine), check)
         answers = self._comm.allgather(self._replica.handle(message))
         if any(answer[0] != "done" or answer[6] is not None for answer in answers):
             return  # rank 0 will say what follows
-        current = Round(generation, rows)
+        if self._constrained:
+            return  # and by which values candidates are ranked
+        values = np.empty(rows)
         for batch, answer in zip(batches, answers, strict=False):
-            current.take(batch, np.frombuffer(answer[1]))
-        self._replica.handle(("told", run, generation, (current.values.tobytes(),)))
+            values[list(batch)] = np.frombuffer(answer[1])
+        self._replica.handle(("told", run, generation, (values.tobytes(),)))
 
     def _points(self, generation: int, points: NDArray[np.float64]) -> None:
         assert self._replica is not None

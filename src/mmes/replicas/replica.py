@@ -19,6 +19,10 @@ points, generation, points                                 the same, without dig
 close                                                      ("here",) once nothing is held
 =========================================================  ======================================
 
+The values of a generation are those that were told, one per candidate. With constraints, those that
+`AskTell.revalue` takes in after that may follow. Values in an answer are one per row, or with
+constraints as many for each: that of the objective, then those of the constraints.
+
 A replica that lacks values before `first` answers ("behind", its generation). Any other error is
 answered by ("failed", kind of error, text, traceback).
 """
@@ -40,9 +44,10 @@ from mmes.errors import EvaluationError
 from mmes.evaluate.batches import take_number
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.factory import made
-from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.remote import Outcome, Task, sendable
 from mmes.replicas import digests
+from mmes.replicas.shares import packed
 from mmes.strategies import AskTell
 
 # Candidates as long as this are made only where they are needed: it saves 10 to 30 % of sampling.
@@ -243,10 +248,13 @@ class Replica:
         if told[es.generation - first :]:
             self._end_sampling()
         for values in told[es.generation - first :]:
-            if len(values) != 8 * es.rows:
+            found, rows = np.frombuffer(values), es.rows
+            if found.size < rows:
                 break  # the budget ended within the generation: the run is over
             es.ask(rows=[])  # parents are made when all values are told, if they are not here
-            es.tell(np.frombuffer(values))
+            es.tell(found[:rows])
+            if found.size > rows:
+                es.revalue(found[rows:])
             self._last = values
         return es
 
@@ -259,10 +267,10 @@ class Replica:
         take_number(self._task.objective, generation)
         parts = [part for part in parts if len(part)]
         if self._evaluator is None and not (self._task.vectorized and len(parts) > 1):
-            return self._evaluate_here(self._task, parts)
+            return self._evaluate_here(self._task, parts, generation)
         points = parts[0] if len(parts) == 1 else _joined(parts)
         if self._evaluator is None:
-            return self._evaluate_here(self._task, [points])
+            return self._evaluate_here(self._task, [points], generation)
         began, before = time.perf_counter(), self._evaluator.retried
         try:
             values = self._evaluator.evaluate(points, generation, lambda: True).tobytes()
@@ -274,9 +282,9 @@ class Replica:
 
     @staticmethod
     def _evaluate_here(
-        task: Task, parts: list[NDArray[np.float64]]
+        task: Task, parts: list[NDArray[np.float64]], generation: int
     ) -> tuple[bytes, float, int, Outcome | None]:
-        values: list[float] = []
+        values: list[Any] = []
         seconds = 0.0
         for part in parts:
             outcome = task(part)
@@ -284,7 +292,11 @@ class Replica:
             seconds += outcome.seconds
             if outcome.error is not None:
                 return b"", seconds, 0, replace(outcome, values=values)
-        return np.array(values).tobytes(), seconds, 0, None
+        try:
+            return packed(values), seconds, 0, None
+        except ValueError as error:  # points differ in the number of their constraints
+            mark(error, None, generation)
+            return b"", seconds, 0, _outcome(error)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError
+from mmes.evaluate.values import Measured, together
 
 # Shares shorter than this are dealt out in one piece: a message costs about a millisecond.
 _SHORT_SECONDS = 0.02
@@ -76,6 +79,28 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
+def packed(values: Sequence[Any]) -> bytes:
+    """Return values as they are sent.
+
+    Raises
+    ------
+    ValueError
+        If points differ in the number of their constraints.
+    """
+    return together(values).tobytes()
+
+
+def unpacked(data: bytes, count: int) -> Sequence[Any] | NDArray[np.float64]:
+    """Return the values of `count` points that `packed` was given; rows with constraints.
+
+    Where all have failed, nothing tells the number of constraints, and each has one NaN.
+    """
+    values = np.frombuffer(data)
+    if values.size == count:
+        return values
+    return [Measured(row) for row in values.reshape(count, -1)]
+
+
 class Round:
     """One generation of so many candidates being evaluated; its number is for messages."""
 
@@ -89,12 +114,12 @@ class Round:
         self.numbers: bytes = b""
         self.vectors: bytes | None = None
         """The head's digests of its numbers and, now and then, vectors."""
-        self.values = np.empty(rows)
+        self.values: list[Any] = [np.nan] * rows
         self.done = np.zeros(rows, dtype=bool)
         self._losses = np.zeros(rows, dtype=int)
 
-    def take(self, batch: Batch, values: NDArray[np.float64]) -> None:
-        """Enter the values of a batch."""
+    def take(self, batch: Batch, values: Sequence[Any] | NDArray[np.float64]) -> None:
+        """Enter the values of a batch; with constraints, a row of them for each point."""
         for row, value in zip(batch, values, strict=True):
             if not self.done[row]:  # of two answers, the first counts
                 self.values[row], self.done[row] = value, True
@@ -123,7 +148,7 @@ class Round:
                 row,
                 self.generation,
             )
-        self.values[given_up], self.done[given_up] = np.nan, True
+        self.done[given_up] = True  # as NaN
         kept = [row for row in missing if self._losses[row] <= retries]
         self.waiting.extendleft((row,) for row in reversed(kept))
         return len(kept)

@@ -17,11 +17,12 @@ from mmes.run.noise import Reevaluation
 from mmes.run.result import Result, result_of
 from mmes.run.saving import Saver
 from mmes.run.settings import RunSettings
+from mmes.run.starts import RESTARTABLE
 from mmes.run.state import RunState, Spent
 
 
 class Ending:
-    """What a run does after its last generation, or after an error.
+    """What a run does where a search ends, after its last generation, or after an error.
 
     `save` writes the checkpoint, if the run has one, and returns whether it did.
     """
@@ -37,6 +38,29 @@ class Ending:
         self._settings, self._options = settings, settings.limits
         self._state, self._limits, self._evaluation = state, limits, evaluation
         self._save = save
+
+    def look_at_mean(self, reason: StopReason | None) -> StopReason | None:
+        """With constraints, see whether a search that has converged did so at a feasible point.
+
+        That is its mean, or one next to it that satisfies linear constraints to rounding. Return
+        why the run ends: by its budget, where nothing is left to look.
+        """
+        state, handled = self._state, self._state.constraints
+        if handled is None or handled.settled is not None or reason is None:
+            return reason
+        if not (reason in RESTARTABLE or reason is StopReason.NOISY):
+            return reason
+        if self._limits.evaluations_left() < 1:
+            judged = state.noise.noisy or not reason.converged  # at the end, or by its best point
+            return reason if judged else StopReason.MAX_EVALUATIONS
+        es = state.es
+        exact = handled.exact_mean(es.mean, self._settings.space)
+        mean = es.mean if exact is None else es.in_shape(es.kernel.from_host(exact))
+        points, table = self._evaluation.values_at([mean], 1)
+        with state.changing():
+            state.take_measured(points, table[0])
+            handled.end_at(table[0])
+        return reason
 
     def make_exact(self, reason: StopReason) -> None:
         """Move the best point so that it satisfies linear constraints to rounding."""
@@ -129,6 +153,9 @@ class Ending:
             error.add_note(f"mmes: this was {place}")
         if place or isinstance(error, KeyboardInterrupt | SystemExit | EvaluationError):
             attach(error, self.result(StopReason.INTERRUPTED))
+        elif state.settled:  # batches, validation or a callback; a fault here must not hide that
+            with contextlib.suppress(Exception):
+                attach(error, self.result(StopReason.INTERRUPTED))
 
 
 def attach(error: BaseException, result: Result | None) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.interrupts import Interrupts
-from mmes.evaluate.protocol import Evaluator
+from mmes.evaluate.protocol import Evaluator, location_of, mark
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.evaluate.values import joined
 from mmes.spaces.boxes import Clip
@@ -56,13 +57,16 @@ class Evaluation:
                 self.batches.see(generation)
 
     def told(self, values: Vector) -> None:
-        """See `Evaluator.told`."""
+        """See `Evaluator.told` and `Evaluator.revalued`."""
         with self.guard:
             self.evaluator.told(values)
+            if self._constraints is not None and self._constraints.changed is not None:
+                self.evaluator.revalued(self._constraints.changed)
 
     def evaluate(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """See `Evaluator.evaluate`."""
-        return self._table(self._values(points, generation, keep_going))
+        with self._located(generation):
+            return self._table(self._values(points, generation, keep_going))
 
     def _values(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """Return what the evaluator returns."""
@@ -75,7 +79,21 @@ class Evaluation:
             return self.evaluator.evaluate(points, generation, going)
 
     def _table(self, found: Vector) -> Vector:
+        """With constraints, return a row of values per point; ValueError if their number changed.
+
+        Checked here: nothing has changed yet, so the error can say what was found so far.
+        """
         return found if self._constraints is None else self._constraints.table(found)
+
+    @contextmanager
+    def _located(self, generation: int) -> Iterator[None]:
+        """Let an error about the number of constraints say where it was."""
+        try:
+            yield
+        except ValueError as error:
+            if self._constraints is not None and not location_of(error):
+                mark(error, None, generation)
+            raise
 
     def values_at(self, points: list[Any], count: int) -> tuple[Any, Vector]:
         """Return the points as they are evaluated, and `count` values of each, a column per point.
@@ -100,6 +118,7 @@ class Evaluation:
         whole = few == es.rows
         every = made(range(total)) if whole else RowsOnDemand(made, (total, es.dimension), few)
         # Not as tables: a call that failed as a whole does not know how many constraints there are.
-        values = [self._values(every, generation, lambda: True) for _ in range(calls)]
-        found = self._table(joined(values))
+        with self._located(generation):
+            values = [self._values(every, generation, lambda: True) for _ in range(calls)]
+            found = self._table(joined(values))
         return every[: len(points)], found.reshape(count, len(points), *found.shape[1:])

@@ -77,7 +77,7 @@ class Run:
         elsewhere = "replicas can follow it" if isinstance(workers, MakesEvaluator) else ""
         where = {"x0": x0, "sigma0": sigma0, "bounds": bounds, "scale": scale, "manifold": manifold}
         where["integers"] = integers
-        objective = with_batches(with_arguments(fun, args), batches)
+        objective = with_batches(with_arguments(fun, args), batches, workers)
         data = None
         # Data for training is for few runs, and its modules are imported for these.
         if batches is not None:
@@ -211,7 +211,7 @@ class Run:
         begun = self.evaluations or self._state.validation is not None
         reason = self._limit_reached() if begun else None
         # Or an error came while it asked about noise, or nothing could be done about that then.
-        reason = self._look_at_mean(self._growth.resumed(reason))
+        reason = self._ending.look_at_mean(self._growth.resumed(reason))
         while True:
             if reason in RESTARTABLE and self._restart():
                 reason = None
@@ -219,7 +219,7 @@ class Run:
                 return reason
             self._state.go_on()
             reason = self._growth.after(self._generation())
-            reason = self._look_at_mean(reason)
+            reason = self._ending.look_at_mean(reason)
             if reason is None and not self._measures_centre:
                 self._begin()  # so that work elsewhere goes on while the state is written
             self._saver.save_if_due(self.generations, self._state_to_save)
@@ -359,25 +359,6 @@ class Run:
             return False
         self._follow()
         return True
-
-    def _look_at_mean(self, reason: StopReason | None) -> StopReason | None:
-        """With constraints, see whether a search that has converged did so at a feasible point.
-
-        That is its mean, or one next to it that satisfies linear constraints to rounding.
-        """
-        state, handled = self._state, self._state.constraints
-        converged = reason in RESTARTABLE or reason is StopReason.NOISY
-        if handled is None or handled.settled is not None:
-            return reason
-        if converged and self._limits.evaluations_left() >= 1:
-            es = state.es
-            exact = handled.exact_mean(es.mean, self._settings.space)
-            mean = es.mean if exact is None else es.in_shape(es.kernel.from_host(exact))
-            points, table = self._evaluation.values_at([mean], 1)
-            with state.changing():
-                state.take_measured(points, table[0])
-                handled.end_at(table[0])
-        return reason
 
     def _limit_reached(self) -> StopReason | None:
         limit = self._limits.reached()

@@ -129,7 +129,7 @@ VALIDATION = (
     Option(
         "patience",
         int,
-        "Stop after so many validations in a row without improvement.",
+        "Stop after this many validations in a row without improvement.",
         default_text="unlimited",
         low=1,
     ),

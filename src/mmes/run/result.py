@@ -177,7 +177,7 @@ def result_of(
         nit=state.generations,
         success=success and feasible,
         status=reason.status,
-        message=reason.sentence,
+        message=_in_words(reasons, target),
         reason=reason,
         reasons=reasons,
         noisy=state.noise.noisy,
@@ -215,6 +215,15 @@ def _constrained(state: RunState, name: str, averaged: bool) -> tuple[dict[str, 
         feasible = bool(again.excess[index] == 0.0)
     said = {"constraint_violation": violation, "multipliers": handled.multipliers}
     return said | {"active": handled.active}, feasible
+
+
+def _in_words(reasons: tuple[StopReason, ...], target: float | None) -> str:
+    reason, *others = reasons
+    if reason is StopReason.INFEASIBLE and others and not others[0].converged:
+        return f"{others[0].sentence} {reason.sentence}"  # a spent budget may be all that is wrong
+    if target is not None and reason in (StopReason.CONVERGED_X, StopReason.CONVERGED_F):
+        return f"{reason.sentence} The target was not reached."
+    return reason.sentence
 
 
 def _kernel_in_words(es: Optimizer) -> str:

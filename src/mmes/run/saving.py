@@ -275,10 +275,7 @@ def _checked_path(path: Any) -> Path:
 def checked_notes(notes: Any) -> dict[str, Any]:
     """Return a copy of the notes as a checkpoint stores them.
 
-    Raises
-    ------
-    TypeError
-        If they are not a dict, or JSON cannot represent them.
+    Raises TypeError if they are not a dict, or JSON cannot represent them.
     """
     if not isinstance(notes, dict):
         raise TypeError(f"notes must be a dict, not {notes!r} (a {type(notes).__name__})")

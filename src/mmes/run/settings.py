@@ -155,10 +155,7 @@ class RunSettings:
 
         `es` does not fit into the `usable` bytes of `machine`, the one with the least memory.
 
-        Raises
-        ------
-        MemoryError
-            If no reduced archive fits.
+        Raises MemoryError if no reduced archive fits.
         """
         changed = es.reduced_options(self.options, usable)
         warn_user(

@@ -305,10 +305,7 @@ class RunState:
     def begin_start(self, settings: RunSettings) -> None:
         """Begin the next start, with twice the population.
 
-        Raises
-        ------
-        MemoryError
-            If that does not fit; nothing has changed then.
+        Raises MemoryError if that does not fit; nothing has changed then.
         """
         settings.check_memory(self.es, self.growth + 1, self.first_population_size)
         if self.constraints is None:
@@ -330,10 +327,7 @@ class RunState:
 
         Where generations cannot be compared, with a rule for sigma that does not compare them.
 
-        Raises
-        ------
-        MemoryError
-            If that does not fit; nothing has changed then.
+        Raises MemoryError if that does not fit; nothing has changed then.
         """
         sigma = self.noise.sigma_before()
         if self.noise.shared and self.es.can_probe:
@@ -366,10 +360,7 @@ class RunState:
     def answer_collapse(self, doublings: int, sigma: float) -> None:
         """Go on with a larger population and this sigma.
 
-        Raises
-        ------
-        MemoryError
-            If that does not fit; nothing has changed then.
+        Raises MemoryError if that does not fit; nothing has changed then.
         """
         self.es.grow(sigma, doublings, kinked=True)
         self.growth += doublings

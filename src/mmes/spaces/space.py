@@ -26,29 +26,15 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Space:
-    """Where a search takes place. All entries are checked; `checked` creates it from arguments.
+    """Where a search takes place. All entries are checked; `checked` creates it from arguments."""
 
-    Attributes
-    ----------
-    x0 : ndarray or None
-        The start point; None to draw it from the box, or on the manifold.
-    sigma0 : float
-        The initial mutation strength.
-    box : tuple of ndarray or None
-        The bounds (lower, upper), one entry per variable each.
-    scale : ndarray or None
-        The typical size of each variable.
-    manifold : Manifold or None
-        The manifold that is searched, if it is not R^n.
-    integers : ndarray of bool or None
-        Which variables are integers, if any. There is a box then, infinite without bounds.
-    """
-
-    x0: Vector | None
-    sigma0: float
+    x0: Vector | None  # The start point; None to draw it from the box, or on the manifold.
+    sigma0: float  # The initial mutation strength.
+    # The bounds (lower, upper), one entry per variable each.
     box: tuple[Vector, Vector] | None = None
-    scale: Vector | None = None
-    manifold: Manifold | None = None
+    scale: Vector | None = None  # The typical size of each variable.
+    manifold: Manifold | None = None  # The manifold that is searched, if it is not R^n.
+    # Which variables are integers, if any. There is a box then, infinite without bounds.
     integers: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -63,10 +49,7 @@ class Space:
     ) -> Self:
         """Return the requested space; finite bounds determine what was omitted.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is wrong, or one that is needed is missing.
+        Raises TypeError or ValueError if an argument is wrong, or one that is needed is missing.
         """
         if integers is not None and integers is not False:
             return cls._of_integers(x0, sigma0, bounds, scale, manifold, integers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping
 from typing import Any, TypeGuard, TypeVar
 
 from mmes.base.loading import entry_points, is_location, late_names, load_object
@@ -34,29 +35,14 @@ rival = late_names(
 )
 
 
-class _Strategies(MutableMapping[str, type[AskTell]]):
+class _Strategies(UserDict[str, Any]):
     """Strategies by their names; a rival is a word until somebody asks for its class."""
 
-    def __init__(self, table: dict[str, type[AskTell] | str]):
-        self._table = table
-
     def __getitem__(self, name: str) -> type[AskTell]:
-        found = self._table[name]
+        found = self.data[name]
         if isinstance(found, str):
-            found = self._table[name] = rival(found)
+            found = self.data[name] = rival(found)
         return found
-
-    def __setitem__(self, name: str, strategy: type[AskTell]) -> None:
-        self._table[name] = strategy
-
-    def __delitem__(self, name: str) -> None:
-        del self._table[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
 
 
 STRATEGIES = _Strategies(

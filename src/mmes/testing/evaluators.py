@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,13 @@ def check_evaluator(make: Make) -> None:
 def values_come_in_the_order_of_the_points(make: Make) -> None:
     """Values belong to their rows, to the bit, however long each evaluation takes."""
     points = _points(23, 7)
-    with _closing(make(Task(hostile.uneven))) as evaluator:
+    with contextlib.closing(make(Task(hostile.uneven))) as evaluator:
         _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
 
 
 def generations_may_differ_in_size(make: Make) -> None:
     """Restarts double the population; a budget may leave a single row."""
-    with _closing(make(Task(hostile.sphere))) as evaluator:
+    with contextlib.closing(make(Task(hostile.sphere))) as evaluator:
         for rows in (4, 16, 1, 33, 2):
             points = _points(rows, 5)
             _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
@@ -63,7 +63,7 @@ def no_points_need_no_evaluation(make: Make) -> None:
     with _folder() as folder:
         for vectorized in (False, True):
             task = Task(hostile.Counting(folder), vectorized=vectorized)
-            with _closing(make(task)) as evaluator:
+            with contextlib.closing(make(task)) as evaluator:
                 values = evaluator.evaluate(np.empty((0, 3)), 0, _always)
                 require(np.shape(values) == (0,), f"no points gave {values!r}")
         require(hostile.Counting(folder).calls == 0, "the objective was called without a point")
@@ -72,14 +72,14 @@ def no_points_need_no_evaluation(make: Make) -> None:
 def long_points_arrive_unchanged(make: Make) -> None:
     """Points longer than a pipe's buffer, of which only a view is given."""
     points = _points(10, 20_000)[::2]
-    with _closing(make(Task(hostile.sphere))) as evaluator:
+    with contextlib.closing(make(Task(hostile.sphere))) as evaluator:
         _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
 
 
 def vectorized_objectives_are_called_with_rows(make: Make) -> None:
     """Show a vectorized objective all rows, in one call or in several."""
     points = _points(11, 3)
-    with _closing(make(Task(hostile.spheres, vectorized=True))) as evaluator:
+    with contextlib.closing(make(Task(hostile.spheres, vectorized=True))) as evaluator:
         _equal(evaluator.evaluate(points, 0, _always), hostile.spheres(points))
 
 
@@ -87,7 +87,7 @@ def each_point_is_evaluated_once(make: Make) -> None:
     """Make no more evaluations than there are points."""
     with _folder() as folder:
         objective = hostile.Counting(folder)
-        with _closing(make(Task(objective))) as evaluator:
+        with contextlib.closing(make(Task(objective))) as evaluator:
             for _ in range(3):
                 evaluator.evaluate(_points(9, 2), 0, _always)
         require(objective.calls == 27, f"27 points took {objective.calls} evaluations")
@@ -96,14 +96,14 @@ def each_point_is_evaluated_once(make: Make) -> None:
 def values_that_are_values_are_taken(make: Make) -> None:
     """Real numbers and real arrays of one element, NaN and infinities included."""
     for answer, value in hostile.ACCEPTED:
-        with _closing(make(Task(hostile.Returns(answer)))) as evaluator:
+        with contextlib.closing(make(Task(hostile.Returns(answer)))) as evaluator:
             _equal(evaluator.evaluate(_points(2, 2), 0, _always), np.array([value, value]))
 
 
 def values_that_are_none_are_refused(make: Make) -> None:
     """Anything else is an immediate error and is not converted."""
     for answer, kind in hostile.REFUSED:
-        with _closing(make(Task(hostile.Returns(answer)))) as evaluator:
+        with contextlib.closing(make(Task(hostile.Returns(answer)))) as evaluator:
             error = _raised(lambda e=evaluator: e.evaluate(_points(2, 2), 0, _always))
             require(
                 type(error) is kind and "objective must return" in str(error),
@@ -114,7 +114,7 @@ def values_that_are_none_are_refused(make: Make) -> None:
 def a_wrong_number_of_values_is_refused(make: Make) -> None:
     """Refuse what is not one value per row."""
     task = Task(hostile.Returns(np.zeros(1000)), vectorized=True)
-    with _closing(make(task)) as evaluator:
+    with contextlib.closing(make(task)) as evaluator:
         error = _raised(lambda: evaluator.evaluate(_points(4, 2), 0, _always))
         require(type(error) is ValueError, f"1000 values for 4 points gave {error!r}")
 
@@ -124,7 +124,7 @@ def what_the_objective_raises_says_where(make: Make) -> None:
     points = _points(6, 2)
     with (
         _folder() as folder,
-        _closing(make(Task(hostile.Raises(folder)))) as evaluator,
+        contextlib.closing(make(Task(hostile.Raises(folder)))) as evaluator,
     ):
         error = _raised(lambda: evaluator.evaluate(points, 17, _always))
     if not isinstance(error, EvaluationError):
@@ -140,7 +140,7 @@ def what_is_to_be_caught_makes_a_failed_candidate(make: Make) -> None:
     points = _points(6, 2)
     with _folder() as folder:
         task = Task(hostile.Raises(folder, at=(2, 4)), catch=(ArithmeticError,))
-        with _closing(make(task)) as evaluator:
+        with contextlib.closing(make(task)) as evaluator:
             values = evaluator.evaluate(points, 0, _always)
     failed = np.isnan(values)
     require(failed.sum() == 2, f"two calls raised, but {failed.sum()} values are NaN")
@@ -153,7 +153,7 @@ def points_cannot_be_changed_by_the_objective(make: Make) -> None:
     before = points.copy()
     with (
         _folder() as folder,
-        _closing(make(Task(hostile.WritesIntoX(folder)))) as evaluator,
+        contextlib.closing(make(Task(hostile.WritesIntoX(folder)))) as evaluator,
         contextlib.suppress(EvaluationError),
     ):
         evaluator.evaluate(points, 0, _always)
@@ -163,7 +163,7 @@ def points_cannot_be_changed_by_the_objective(make: Make) -> None:
 def it_stops_when_told(make: Make) -> None:
     """Once `keep_going` returns False, the first values are returned, and nothing is started."""
     points = _points(50, 2)
-    with _closing(make(Task(hostile.uneven))) as evaluator:
+    with contextlib.closing(make(Task(hostile.uneven))) as evaluator:
         require(evaluator.evaluate(points, 0, lambda: False).size == 0, "it began all the same")
         answers = iter([True] * 5 + [False] * 1000)
         part = evaluator.evaluate(points, 0, lambda: next(answers))
@@ -224,14 +224,6 @@ def _points(rows: int, n: int) -> NDArray[np.float64]:
     points = np.random.Generator(np.random.PCG64(rows * 1000 + n)).standard_normal((rows, n))
     points.flags.writeable = False
     return points
-
-
-@contextlib.contextmanager
-def _closing(evaluator: Evaluator) -> Iterator[Evaluator]:
-    try:
-        yield evaluator
-    finally:
-        evaluator.close()
 
 
 def _raised(call: Callable[[], Any]) -> BaseException | None:

@@ -48,27 +48,13 @@ BOX = (-2.0, 3.0)
 
 @dataclass(frozen=True)
 class Kind:
-    """A strategy to try.
-
-    Attributes
-    ----------
-    name : str
-        Its name here.
-    strategy : str
-        The argument of `minimize`.
-    n : int
-        Number of variables.
-    generation : int
-        Approximate number of evaluations per generation.
-    bounded : bool
-        Whether it is an algorithm for boxes, which has no mutation strength.
-    """
+    """A strategy to try."""
 
     name: str
-    strategy: str
-    n: int
-    generation: int
-    bounded: bool = False
+    strategy: str  # The argument of `minimize`.
+    n: int  # Number of variables.
+    generation: int  # Approximate number of evaluations per generation.
+    bounded: bool = False  # Whether it is an algorithm for boxes, which has no mutation strength.
 
 
 KINDS: dict[str, Kind] = {
@@ -86,36 +72,18 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of a run.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    layer : Layer or None
-        What happens to the values of the objective.
-    options : callable
-        Options of `minimize` for a kind of strategy, and a source of random numbers.
-    without : tuple of str
-        Features that it cannot be combined with.
-    bounded : bool
-        Whether algorithms for boxes support it.
-    costly : bool
-        Whether a trial takes a second or more, since it starts processes.
-    kinds : tuple of str
-        The kinds of strategies that know it, where not all do.
-    excess : float
-        By how much it raises the value at the optimum.
-    """
+    """A feature of a run."""
 
     name: str
-    layer: Layer | None = None
+    layer: Layer | None = None  # What happens to the values of the objective.
+    # Options of `minimize` for a kind of strategy, and a source of random numbers.
     options: Callable[[Kind, random.Random], dict[str, Any]] = field(default=lambda k, r: {})
-    without: tuple[str, ...] = ()
-    bounded: bool = True
-    costly: bool = False
-    kinds: tuple[str, ...] = ()
-    excess: float = 0.0
+    without: tuple[str, ...] = ()  # Features that it cannot be combined with.
+    bounded: bool = True  # Whether algorithms for boxes support it.
+    costly: bool = False  # Whether a trial takes a second or more, since it starts processes.
+    kinds: tuple[str, ...] = ()  # The kinds of strategies that know it, where not all do.
+    excess: float = 0.0  # By how much it raises the value at the optimum.
+    neutral: str = ""  # An option of how candidates are evaluated, which must not change a run.
 
 
 def _budget(kind: Kind, drawn: random.Random) -> dict[str, Any]:
@@ -163,8 +131,15 @@ FEATURES: dict[str, Feature] = {
         Feature("restarts", options=lambda k, r: {"restarts": 2}),
         Feature("x0", options=lambda k, r: {"evaluate_x0": True}),
         Feature("bounds", options=lambda k, r: {"bounds": BOX}),
-        Feature("workers", options=lambda k, r: {"workers": 2}, costly=True),
-        Feature("replicas", options=_replicas, without=("workers",), bounded=False, costly=True),
+        Feature("workers", options=lambda k, r: {"workers": 2}, costly=True, neutral="workers"),
+        Feature(
+            "replicas",
+            options=_replicas,
+            without=("workers",),
+            bounded=False,
+            costly=True,
+            neutral="workers",
+        ),
         Feature(
             "device",
             options=lambda k, r: {"device": "cpu"},
@@ -176,7 +151,7 @@ FEATURES: dict[str, Feature] = {
         Feature(
             "constraints",
             options=lambda k, r: {"constraints": [too_small]},
-            without=("replicas", "grow"),
+            without=("grow",),
             bounded=False,
             excess=_APART**2,
         ),
@@ -192,6 +167,7 @@ FEATURES: dict[str, Feature] = {
             options=lambda k, r: {"rows_at_once": r.randint(1, 3)},
             without=("integers",),
             kinds=("auto large", "mmes"),
+            neutral="rows_at_once",
         ),
         Feature("probes", options=lambda k, r: {"step_size": "probes"}, kinds=("auto large",)),
         Feature(
@@ -232,16 +208,8 @@ def combinations(size: int = 2) -> Iterator[tuple[Kind, Features]]:
 def trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[Trial]:
     """Run a combination and yield its trials: one run, or two if it was interrupted.
 
-    Parameters
-    ----------
-    kind : Kind
-        The strategy.
-    chosen : tuple of Feature
-        The features.
-    seed : int
-        The seed of everything random.
-    folder : Path
-        An empty folder.
+    A run with workers, replicas or few rows is compared with the run without them. The seed is that
+    of everything random; the folder is empty.
     """
     before = living()
     for trial in _trials(kind, chosen, seed, folder):
@@ -266,7 +234,14 @@ def _trials(kind: Kind, chosen: Features, seed: int, folder: Path) -> Iterator[T
             yield _judged(_grown(kind, again, options, breaks=True), again, options, (), whole[0])
         return
     plain = _recorded(lambda: minimize(objective, **options))
-    yield replace(_judged(plain, objective, options, plain[1]), folder=work)
+    neutral = {feature.neutral for feature in chosen} - {""}
+    twin = None
+    if neutral and not objective.noisy:
+        other = replace(objective, file=str(folder / "other"))
+        simple = {name: value for name, value in options.items() if name not in neutral}
+        simple["strategy"] = plain[0].strategy.split()[0]  # with replicas "auto" takes another
+        twin = _recorded(lambda: minimize(other, **simple))[0]
+    yield replace(_judged(plain, objective, options, plain[1], twin), folder=work)
     if "resume" in names:
         yield _resumed(objective, options, drawn, folder, plain[0])
 

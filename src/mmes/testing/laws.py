@@ -30,37 +30,19 @@ _COMPARED = ("fun", "nfev", "nit", "sigma", "failed", "reason", "success", "nois
 
 @dataclass(frozen=True)
 class Trial:
-    """A run to check.
-
-    Attributes
-    ----------
-    result : Result
-        Its result.
-    seen : Seen
-        The evaluations as the objective saw them.
-    objective : Watched
-        The objective.
-    options : dict
-        The options of the run: limits, and the box.
-    warned : tuple
-        The categories of its warnings.
-    twin : Result or None
-        The same run without an interruption, which it must equal.
-    folder : Path or None
-        Where it might have left files; `kept` names those that are allowed.
-    before : frozenset of int
-        The processes that others had started before it.
-    """
+    """A run to check."""
 
     result: Any
-    seen: Seen
+    seen: Seen  # The evaluations as the objective saw them.
     objective: Watched
+    # The options of the run: limits, and the box.
     options: dict[str, Any] = field(default_factory=dict)
-    warned: tuple[type[Warning], ...] = ()
-    twin: Any = None
+    warned: tuple[type[Warning], ...] = ()  # The categories of its warnings.
+    twin: Any = None  # The run without an interruption, or in a simpler way: it must be equal.
+    # Where it might have left files; `kept` names those that are allowed.
     folder: Path | None = None
     kept: tuple[str, ...] = ()
-    before: frozenset[int] = frozenset()
+    before: frozenset[int] = frozenset()  # The processes that others had started before it.
 
     @property
     def batch(self) -> int | None:
@@ -160,20 +142,20 @@ def nothing_is_outside_the_box(trial: Trial) -> None:
         require(inside, f"{name} lies outside the box")
 
 
-def a_resumed_run_is_the_run_without_a_break(trial: Trial) -> None:
+def a_run_equals_its_twin(trial: Trial) -> None:
     """Check that it equals its twin to the bit, including the counts."""
     one, other = trial.result, trial.twin
     if other is None:
         return
     for name in _COMPARED:
         here, there = getattr(one, name, None), getattr(other, name, None)
-        require(here == there, f"{name} is {here}, and {there} without a break")
+        require(here == there, f"{name} is {here}, but {there} in its twin")
     for name in ("x", "mean"):
         here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
-        require(here.tobytes() == there.tobytes(), f"{name} differs from the run without a break")
+        require(here.tobytes() == there.tobytes(), f"{name} differs from that of its twin")
     for name, column in getattr(one, "history", {}).items():
         same = np.array_equal(column, other.history[name], equal_nan=True)
-        require(same, f"the history's {name} differs from the run without a break")
+        require(same, f"the history's {name} differs from that of its twin")
 
 
 def only_noise_is_called_noise(trial: Trial) -> None:
@@ -223,7 +205,7 @@ LAWS: tuple[Callable[[Trial], None], ...] = (
     nothing_better_was_seen,
     evaluations_are_counted,
     nothing_is_outside_the_box,
-    a_resumed_run_is_the_run_without_a_break,
+    a_run_equals_its_twin,
     only_noise_is_called_noise,
     every_generation_has_its_batch,
     only_failures_are_warned_of,

@@ -127,24 +127,15 @@ def sphere(x: Any) -> float:
 
 @dataclass(frozen=True)
 class Seen:
-    """The calls of an objective.
+    """The calls of an objective."""
 
-    Attributes
-    ----------
-    calls, failed, outside : int
-        Calls; those that failed, by NaN or an exception that is to be caught; those outside the
-        box.
-    lowest : float
-        The lowest value.
-    batches : tuple of int
-        The batch of each call, where there are batches.
-    """
-
+    # calls, failed, outside: calls; those that failed, by NaN or an exception that is to be caught;
+    # those outside the box.
     calls: int
     failed: int
     outside: int
-    lowest: float
-    batches: tuple[int, ...] = ()
+    lowest: float  # The lowest value.
+    batches: tuple[int, ...] = ()  # The batch of each call, where there are batches.
 
 
 def level_of(batch: int | None) -> float:
@@ -154,23 +145,12 @@ def level_of(batch: int | None) -> float:
 
 @dataclass(frozen=True)
 class Watched:
-    """The objective; it can be sent to other processes.
+    """The objective; it can be sent to other processes."""
 
-    Attributes
-    ----------
-    file : str
-        The file of the recorded calls.
-    layers : tuple of Layer
-        The changes of its values, in this order.
-    box : tuple of float, or None
-        Lower and upper bound of every variable.
-    optimum : float
-        The lowest value that can be had; above 0 under constraints, and with integers.
-    """
-
-    file: str
-    layers: tuple[Layer, ...] = ()
-    box: tuple[float, float] | None = None
+    file: str  # The file of the recorded calls.
+    layers: tuple[Layer, ...] = ()  # The changes of its values, in this order.
+    box: tuple[float, float] | None = None  # Lower and upper bound of every variable.
+    # The lowest value that can be had; above 0 under constraints, and with integers.
     optimum: float = 0.0
 
     @property

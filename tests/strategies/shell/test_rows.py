@@ -44,6 +44,8 @@ WHEN = {
         (["first"], "rows must list rows as integers"),
         ([0, -1], r"rows must lie in 0\.\.\d+, the rows asked, not -1"),
         ([0, 9999], r"rows must lie in 0\.\.\d+, the rows asked, not 9999"),
+        (range(0, -2, -1), r"rows must lie in 0\.\.\d+, the rows asked, not -1"),
+        (range(0, 10_000, 9999), r"rows must lie in 0\.\.\d+, the rows asked, not 9999"),
     ],
 )
 def test_rows_that_are_none_are_refused(es: Any, when: str, rows: Any, message: str) -> None:

@@ -163,6 +163,16 @@ def test_memory_is_asked_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
         mmes.MMES(np.zeros(n), 1.0)
 
 
+def test_a_hundred_million_variables_fit_into_a_machine_of_16_gib() -> None:
+    """Failed before: two vectors in passing, which are not there at the same time."""
+    search = mmes.AdaptiveMMES.search_type
+    given = {option.name: option.default for option in search.options}
+    few = {"population_size": 16, "archive_size": 10, "rows_at_once": 1}
+    # The program and the start point take 1.6 GiB, and a fifth is for the objective.
+    _, needed = search.planned(10**8, given | few, 2**62)
+    assert needed <= 0.8 * (16 - 1.6) * 2**30
+
+
 def test_where_the_population_does_not_fit_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 1000
     with_population = 8 * n * (24 + 5) + 4 * n * 64

@@ -80,10 +80,7 @@ class FailedStarts:
     def count(self, code: int | None, late: bool) -> None:
         """Count one more, with its exit code; `late` says that it took too long.
 
-        Raises
-        ------
-        EvaluationError
-            If there were too many: the next would fail as well.
+        Raises EvaluationError if there were too many: the next would fail as well.
         """
         killed = not late and code in _FROM_OUTSIDE
         self._count += 1

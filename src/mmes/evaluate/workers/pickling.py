@@ -50,10 +50,7 @@ def pickled(task: Task) -> bytes:
 def pickled_ticket(ticket: Any) -> bytes:
     """Return a batch of data, or its number, as bytes for the workers.
 
-    Raises
-    ------
-    TypeError
-        If it cannot be pickled.
+    Raises TypeError if it cannot be pickled.
     """
     try:
         return pickle.dumps(ticket)
@@ -68,10 +65,7 @@ def pickled_ticket(ticket: Any) -> bytes:
 def pickled_classes(*kinds: type) -> bytes:
     """Return classes as bytes: by name where they can be imported, else by value.
 
-    Raises
-    ------
-    TypeError
-        If neither can be done.
+    Raises TypeError if neither can be done.
     """
     dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
     try:

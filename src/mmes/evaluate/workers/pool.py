@@ -57,22 +57,10 @@ class ProcessEvaluator(Evaluator):
     is killed) is replaced, and the evaluation it held is repeated elsewhere. No value depends on
     which worker computed it, so the result is the same as without failures.
 
-    Parameters
-    ----------
-    task : Task
-        The objective and how to call it; pickled immediately.
-    workers : int
-        Number of processes.
-    timeout : float or None
-        Seconds for one evaluation (one call of a vectorized objective), for any number of
-        candidates sent at a time.
-    retries : int
-        How often a lost evaluation is repeated.
-    lost : str
-        ``"raise"`` or ``"nan"``: what happens to an evaluation that is lost again.
-    chunk_size : int or None
-        Candidates sent at a time; by default one, or about 2 ms of work if evaluations are shorter
-        than that, or an equal share of the generation for a vectorized objective.
+    The task is pickled immediately. `timeout`, `retries`, `lost` and `chunk_size` are the options
+    of `mmes.evaluate.options`; the time limit holds for one evaluation, for any number of
+    candidates sent at a time. By default one is sent, or about 2 ms of work if evaluations are
+    shorter than that, or an equal share of the generation for a vectorized objective.
     """
 
     polls = True
@@ -255,7 +243,10 @@ class ProcessEvaluator(Evaluator):
             elif message == worker.DONE_ONE:
                 who.deadline = time.monotonic() + self._timeout
             else:
-                raise TypeError(f"the objective cannot be loaded in a worker process: {message}")
+                raise TypeError(
+                    f"the objective cannot be loaded in a worker process: {message}; define it in "
+                    "a file that can be imported, or pip install cloudpickle"
+                )
         return outcome
 
     def _wait(self) -> set[int]:

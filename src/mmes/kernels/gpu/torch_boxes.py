@@ -14,22 +14,15 @@ from mmes.spaces.boxes.reflect import fold
 
 
 class DeviceBox(NamedTuple):
-    """A box whose arrays are tensors.
+    """A box whose arrays are tensors."""
 
-    Attributes
-    ----------
-    code : BoxCode
-        The treatment.
-    lower, upper, knee : tensor
-        In float64, one entry per variable; `knee` is zero except for smooth bounds.
-    lowest, highest : tensor
-        The outermost points of the box that the population's precision can write.
-    """
-
-    code: BoxCode
+    code: BoxCode  # The treatment.
+    # lower, upper, knee: in float64, one entry per variable; `knee` is zero except for smooth
+    # bounds.
     lower: torch.Tensor
     upper: torch.Tensor
     knee: torch.Tensor
+    # lowest, highest: the outermost points of the box that the population's precision can write.
     lowest: torch.Tensor
     highest: torch.Tensor
 

@@ -59,18 +59,7 @@ def parts(
 ) -> torch.Tensor:
     """Return entries of z_0 of some draws, one draw per row, in float32.
 
-    Parameters
-    ----------
-    noise : Noise
-        The law.
-    draws : ndarray of int64
-        Which draws.
-    span : tuple of int
-        First coordinate, a multiple of 64, and the end.
-    address : tuple of int
-        Seed and generation.
-    device : torch.device
-        Where they are wanted.
+    `span` is the first coordinate, a multiple of 64, and the end; `address` is seed and generation.
     """
     first, last = span
     words = _words(draws, span, (*address, Stream.ISOTROPIC), device)

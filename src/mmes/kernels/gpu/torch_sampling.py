@@ -15,14 +15,8 @@ from mmes.kernels.protocol import SampleCall
 class Sampling:
     """What makes candidates of a call; small arrays are brought to the device once.
 
-    Parameters
-    ----------
-    kernel : TorchKernel
-        Draws the rows that are mixed, and the isotropic parts.
-    call : SampleCall
-        Its population and its rows are not looked at.
-    candidates : ndarray of int64
-        The candidates that are wanted.
+    The kernel draws the rows that are mixed, and the isotropic parts. Population and rows of the
+    call are not looked at: `candidates` are those wanted.
     """
 
     def __init__(self, kernel: Any, call: SampleCall, candidates: NDArray[np.int64]):

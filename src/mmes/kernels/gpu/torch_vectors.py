@@ -26,15 +26,8 @@ _DTYPES = {
 class TorchVectors:
     """Vectors on a device: their memory, arithmetic with them, and boxes; see `Kernel`.
 
-    Parameters
-    ----------
-    device : str
-        For example ``"cuda"``, ``"cuda:1"`` or ``"cpu"``.
-    population_dtype : str or None
-        ``"float32"`` or ``"float64"``: the precision of the candidates. None takes float32 on an
-        accelerator, float64 on the CPU.
-    mean_dtype : str or None
-        The same for means, paths and scales; None takes float64.
+    Candidates are ``"float32"`` or ``"float64"``; None takes float32 on an accelerator, float64 on
+    the CPU. The same for means, paths and scales, where None takes float64.
     """
 
     def __init__(

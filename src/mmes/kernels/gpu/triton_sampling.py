@@ -38,20 +38,11 @@ _HEAD = triton_code.HEAD
 
 
 class Tables(NamedTuple):
-    """What draws mix.
+    """What draws mix."""
 
-    Attributes
-    ----------
-    drawing : tuple of Launch
-        What must run before, to draw them.
-    used : int
-        Rows per draw.
-    vectors : tuple of tensor
-        Rows, their factors, and factors of the isotropic parts, a line for each draw.
-    """
-
-    drawing: tuple[Launch, ...]
-    used: int
+    drawing: tuple[Launch, ...]  # What must run before, to draw them.
+    used: int  # Rows per draw.
+    # Rows, their factors, and factors of the isotropic parts, a line for each draw.
     vectors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 

@@ -4,8 +4,9 @@
 ``mmes[clustering]``. The rest works with numpy alone.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mmes.base.loading import late_names
 from mmes.lab.clustering.graphs import (
     Graph,
     dataset_names,
@@ -36,11 +37,5 @@ __all__ = [
     "sparse_basis",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the estimator on first use, because scikit-learn is optional."""
-    if name == "SparseSpectralClustering":
-        from mmes.lab.clustering.estimator import SparseSpectralClustering
-
-        return SparseSpectralClustering
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# On first use, because scikit-learn is optional.
+__getattr__ = late_names("mmes.lab.clustering", {"SparseSpectralClustering": "estimator"})

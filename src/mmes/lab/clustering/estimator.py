@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.extras import missing
+
 try:
     from scipy.sparse import issparse
     from sklearn.base import BaseEstimator, ClusterMixin
@@ -15,9 +17,7 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import validate_data
 except ImportError as error:
-    raise ImportError(
-        f"SparseSpectralClustering needs scikit-learn ({error}): pip install 'mmes[clustering]'"
-    ) from None
+    raise missing("scikit-learn", "clustering") from error
 
 from mmes.lab.clustering.graphs import (
     neighbour_affinity,

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.extras import require
+
 Array = NDArray[np.float64]
 PAPER_NEIGHBOURS = 5
 SYMMETRY_TOLERANCE = 1e-8
@@ -73,15 +75,9 @@ def graph_from_mat(path: str | PathLike[str], name: str | None = None) -> Graph:
     It has the variables ``X`` (samples by features) and ``Y`` (their classes). The default name is
     that of the file with ``_`` as ``-``, which is how the paper spells the names.
     """
+    path, scipy = Path(path), require("scipy.io", "clustering")
     try:
-        from scipy.io import loadmat
-    except ImportError:
-        raise ImportError(
-            "reading .mat files needs scipy: pip install 'mmes[clustering]'"
-        ) from None
-    path = Path(path)
-    try:
-        content = loadmat(path)
+        content = scipy.loadmat(path)
     except NotImplementedError:
         raise ValueError(
             f"{path} is a MATLAB 7.3 file; save it again in MATLAB with the option '-v7'"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from mmes.cli.arguments import Parser, number
+from mmes.cli.arguments import Parser, integers
 from mmes.cli.status import OK, Mistake, say
 from mmes.lab.coco import Experiment, run_experiment
+from mmes.lab.commands.laboratory import part, positive
 
 _DESCRIPTION = """\
 Run a strategy on a COCO suite and write data that cocopp can read.
@@ -24,17 +24,16 @@ def coco(argv: list[str]) -> int:
     """Run ``mmes coco`` and return the exit code."""
     parser = Parser(prog="mmes coco", usage="mmes coco SUITE [flags]", description=_DESCRIPTION)
     parser.add_argument("suite", metavar="SUITE", help="bbob, bbob-largescale, bbob-boxed, ...")
-    old = argparse.SUPPRESS
     for flag, name, what in (
         ("--dim", "dimensions", "numbers of variables, such as 20,40 (default: all)"),
         ("--functions", "functions", "functions, such as 1,2 or 1-5 (default: all)"),
         ("--instances", "instances", "instances, such as 1-15 (default: all)"),
-        ("--dimensions", "dimensions", old),
+        ("--dimensions", "dimensions", argparse.SUPPRESS),  # of 0.1.0
     ):
-        parser.add_argument(flag, dest=name, type=_integers, default=(), metavar="N,...", help=what)
+        parser.add_argument(flag, dest=name, type=integers, default=(), metavar="N,...", help=what)
     parser.add_argument(
         "--budget",
-        type=_positive,
+        type=positive,
         default=100.0,
         metavar="X",
         help="budget of each problem, in evaluations per variable (default: 100)",
@@ -45,7 +44,7 @@ def coco(argv: list[str]) -> int:
         "--seed", type=_integer, default=1, metavar="N", help="the seed (default: 1)"
     )
     parser.add_argument(
-        "--batch", type=_batch, default=(1, 1), metavar="I/K", help="run only part I of K"
+        "--batch", type=part, default=(1, 1), metavar="I/K", help="run only part I of K"
     )
     parser.add_argument("--out", default="mmes-coco", metavar="FOLDER", help="(default: mmes-coco)")
     given = vars(parser.parsed(argv))
@@ -60,31 +59,7 @@ def coco(argv: list[str]) -> int:
     return OK
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
-            raise argparse.ArgumentTypeError(f"must be integers such as 1,2 or 1-5, not {text!r}")
-        found += range(int(low), int(high or low) + 1)
-    return tuple(found)
-
-
 def _integer(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"must be an integer >= 0, not {text!r}")
     return int(text)
-
-
-def _positive(text: str) -> float:
-    value: Any = number(text)
-    if isinstance(value, str) or not value > 0:
-        raise argparse.ArgumentTypeError(f"must be a number > 0, not {text!r}")
-    return float(value)
-
-
-def _batch(text: str) -> tuple[int, int]:
-    part, slash, parts = text.partition("/")
-    if not (slash and part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
-        raise argparse.ArgumentTypeError(f"must be I/K, such as 3/8, not {text!r}")
-    return int(part), int(parts)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmes.base.extras import require
-from mmes.cli.arguments import Parser
+from mmes.cli.arguments import Parser, number
 from mmes.cli.status import INTERRUPTED, OK, Mistake, say
 from mmes.lab.experiments.plan import read_plan
 from mmes.lab.experiments.reproduce import (
@@ -31,23 +31,20 @@ FAILED_RUNS = 1
 """Exit code: some runs failed."""
 
 
-def _part(text: str) -> tuple[int, int]:
+def part(text: str) -> tuple[int, int]:
+    """Return the numbers of I/K: part I of K."""
     first, slash, second = text.partition("/")
     if not (slash and first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)):
-        raise argparse.ArgumentTypeError(
-            f"write it as 1/3 for the first part of three, not {text!r}"
-        )
+        raise argparse.ArgumentTypeError(f"must be I/K, such as 1/3, not {text!r}")
     return int(first), int(second)
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f"must be a positive number, not {text!r}")
-    return value
+def positive(text: str) -> float:
+    """Return a number > 0."""
+    value = number(text)
+    if isinstance(value, str) or not value > 0:
+        raise argparse.ArgumentTypeError(f"must be a number > 0, not {text!r}")
+    return float(value)
 
 
 def _count(text: str) -> int:
@@ -62,11 +59,11 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
         "--workers", type=_count, metavar="N", help="number of processes (default: one per core)"
     )
     parser.add_argument(
-        "--time-limit", type=_positive, metavar="SECONDS",
+        "--time-limit", type=positive, metavar="SECONDS",
         help="start no further run after this time; the same command continues later",
     )  # fmt: skip
     parser.add_argument(
-        "--part", type=_part, default=(1, 1), metavar="I/K",
+        "--part", type=part, default=(1, 1), metavar="I/K",
         help="do only part I of K of the runs, to use several machines; "
         "afterwards copy all runs/ folders into one",
     )  # fmt: skip
@@ -86,7 +83,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--dim", dest="dimension", action="append", default=[], type=_count, metavar="N",
         help="do only the runs with N variables (may be repeated)",
     )  # fmt: skip
-    parser.add_argument(
+    parser.add_argument(  # of 0.1.0
         "--dimension", action="append", default=[], type=_count, help=argparse.SUPPRESS
     )
     parser.add_argument(

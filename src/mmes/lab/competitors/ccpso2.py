@@ -44,7 +44,7 @@ class CCPSO2(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         n, steps = setting.n, count()
         positions = setting.first_population(self.options["population_size"])
         personal = positions

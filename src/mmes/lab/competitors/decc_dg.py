@@ -48,7 +48,7 @@ class DECCDG(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         options, steps = self.options, count()
         grouping = yield from group_by_differences(
             setting.lower, setting.upper, options["epsilon"], options["rounding"]

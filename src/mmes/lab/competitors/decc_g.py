@@ -43,7 +43,7 @@ class DECCG(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         options, steps = self.options, count()
         population = setting.first_population(options["population_size"])
         values = yield population

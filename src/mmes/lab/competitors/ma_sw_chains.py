@@ -65,7 +65,7 @@ class MASWChains(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         options, steps = self.options, count()
         points = setting.first_population(options["population_size"])
         values = yield points

@@ -84,7 +84,7 @@ class MOS(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         points = setting.first_population(self.options["population_size"])
         values = yield points
         crowd = Crowd(points.copy(), values.copy())

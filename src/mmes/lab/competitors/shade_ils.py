@@ -63,7 +63,7 @@ class SHADEILS(Competitor):
     )
 
     def algorithm(self, setting: Setting) -> Asking[None]:
-        """See `Competitor.search`."""
+        """See `Competitor.algorithm`."""
         options, steps = self.options, count(1)
         centre = setting.clip(0.5 * setting.lower + 0.5 * setting.upper)
         first = setting.first_population(options["population_size"])

@@ -16,13 +16,13 @@ from mmes.checkpoint.files import write_text
 from mmes.lab.experiments.analysis.standings import standings
 from mmes.lab.experiments.availability import refuse_mistakes, strategy_for
 from mmes.lab.experiments.objectives import fixed_dimension, named_file
-from mmes.lab.experiments.plan import Objective, PlanError, Strategy, Trial
+from mmes.lab.experiments.plan import Objective, PlanError, Strategy, Trial, suite_trial
 from mmes.lab.experiments.reproduce import Effort, Laboratory, carry_out, write_findings
 from mmes.lab.experiments.results.single_runs import runs_as_csv
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.lab.experiments.runner import Report
 from mmes.lab.experiments.sections import Findings
-from mmes.problems.suite import CHECKPOINTS, TREATMENT
+from mmes.problems.suite import CHECKPOINTS
 from mmes.strategies import is_auto
 
 SUITES = {
@@ -85,18 +85,7 @@ class Competition:
     def runs(self) -> tuple[Trial, ...]:
         """Return every run; seeds are outermost, so that no cell has two before all have one."""
         return tuple(
-            Trial(
-                strategy,
-                objective,
-                objective.dimension or 0,
-                seed,
-                self.budget,
-                target=None,
-                start=None,
-                sigma0=None,
-                bounds=TREATMENT,
-                record_at=self.checkpoints,
-            )
+            suite_trial(strategy, objective, seed, self.budget, record_at=self.checkpoints)
             for seed in self.seeds
             for objective in (function_of(self.suite, name) for name in self.functions)
             for strategy in self.strategies

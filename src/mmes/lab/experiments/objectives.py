@@ -94,13 +94,9 @@ def _rowwise(function: Callable[[Vector], Any]) -> Callable[[Vector], Vector]:
 def conditions(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constraints and integers of a problem, as arguments of `mmes.minimize`.
 
-    Parameters
-    ----------
-    name : str
-        The problem; only functions have any.
-    options : mapping
-        Its settings. ``constraints`` names a function of the same file, whose content identifies
-        the runs; ``integers`` is ``"all"`` or indices, as in ``"0,1,2"``.
+    Only functions have any. Among their settings, ``constraints`` names a function of the same
+    file, whose content identifies the runs; ``integers`` is ``"all"`` or indices, as in
+    ``"0,1,2"``.
     """
     found: dict[str, Any] = {}
     if not is_location(name):

@@ -24,6 +24,7 @@ from mmes.lab.experiments.objectives import (
     named_file,
     recommended_treatment,
 )
+from mmes.problems.suite import TREATMENT
 from mmes.spaces.boxes import BOXES
 
 Option = bool | int | float | str
@@ -173,31 +174,17 @@ class Trial:
         return f"{strategy} on {problem}, n = {dimension}, seed {self.seed}"
 
 
+def suite_trial(
+    strategy: Strategy, objective: Objective, seed: int, budget: int, **more: Any
+) -> Trial:
+    """Return a run under the rules of the CEC suites: no target, started and clipped in the box."""
+    rules = {"target": None, "start": None, "sigma0": None, "bounds": TREATMENT}
+    return Trial(strategy, objective, objective.dimension or 1000, seed, budget, **rules, **more)
+
+
 @dataclass(frozen=True)
 class Plan:
     """A grid of runs.
-
-    Attributes
-    ----------
-    strategies : tuple of Strategy
-        The columns.
-    objectives : tuple of Objective
-        The rows.
-    dimensions, seeds : tuple of int
-        Numbers of variables, and seeds: every combination is one run.
-    max_evaluations : int
-        Budget of each run.
-    name : str
-        Title of the report.
-    target : float or None
-        As in `Trial`; without one, runs use their budget and cannot succeed or fail.
-    start, sigma0
-        As in `Trial`.
-    bounds : str
-        As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
-        CEC suites and none for the others.
-    chosen : str
-        Label of the strategy the others are tested against; the first one where empty.
 
     Examples
     --------
@@ -212,16 +199,22 @@ class Plan:
     3
     """
 
-    strategies: tuple[Strategy, ...]
-    objectives: tuple[Objective, ...]
+    strategies: tuple[Strategy, ...]  # The columns.
+    objectives: tuple[Objective, ...]  # The rows.
+    # dimensions, seeds: numbers of variables, and seeds: every combination is one run.
     dimensions: tuple[int, ...]
     seeds: tuple[int, ...]
-    max_evaluations: int
-    name: str = "comparison"
+    max_evaluations: int  # Budget of each run.
+    name: str = "comparison"  # Title of the report.
+    # As in `Trial`; without one, runs use their budget and cannot succeed or fail.
     target: float | None = None
+    # start, sigma0: as in `Trial`.
     start: tuple[float, float] | None = (-5.0, 5.0)
     sigma0: float | None = 3.0
+    # As in `Trial`, or ``"recommended"``: each problem's own treatment, that is clipping for the
+    # CEC suites and none for the others.
     bounds: str = "recommended"
+    # Label of the strategy the others are tested against; the first one where empty.
     chosen: str = ""
     notes: str = field(default="", compare=False)
 

@@ -37,7 +37,6 @@ class Batches:
 
     def __init__(self, given: Any, objective: OnBatch):
         self._given, self._objective = given, objective
-        self._numbered = objective.numbered is not None
         self._reader: Iterator[Any] | None = None
         # Not by iter(given), which draws random numbers where a DataLoader shuffles.
         self._once = isinstance(given, Iterator)
@@ -49,10 +48,8 @@ class Batches:
     def checked(cls, given: Any, objective: Any, workers: Any) -> Batches:
         """Return the batches of a run.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If they are not batches, or cannot be used with these workers.
+        Raises TypeError or ValueError if they are not batches, or cannot be used with these
+        workers.
         """
         usable = callable(given) or (
             isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
@@ -80,10 +77,17 @@ class Batches:
         """Give the batch of a generation to the objective."""
         if generation == self.seen:
             return
-        self._objective.take(generation if self._numbered else self._batch_of(generation))
+        try:
+            elsewhere = self._objective.numbered is not None
+            self._objective.take(generation if elsewhere else self._batch_of(generation))
+        except Exception as error:
+            error.add_note(f"mmes: this was batches=, for generation {generation}")
+            raise
         self.seen = generation
 
     def _batch_of(self, generation: int) -> Any:
+        if callable(self._given):
+            return self._given(generation)
         if self._once:
             if self._read == 0 and generation > 0:
                 warn_user(
@@ -102,7 +106,8 @@ class Batches:
     def _next(self) -> Any:
         for _ in range(2):
             begun = self._reader is not None
-            self._reader = self._reader or iter(self._given)
+            # Not by its truth: that asks some iterators for their length, and not all have one.
+            self._reader = iter(self._given) if self._reader is None else self._reader
             for batch in self._reader:
                 self._read += 1
                 return batch
@@ -122,10 +127,7 @@ def options_for_batches(strategy: Any, where: Mapping[str, Any], given: Any) -> 
 
     `where` has the arguments `manifold` and `constraints` of `mmes.minimize`.
 
-    Raises
-    ------
-    ValueError
-        If something cannot be combined with batches.
+    Raises ValueError if something cannot be combined with batches.
     """
     for name, value in where.items():
         if value is not None:

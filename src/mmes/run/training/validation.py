@@ -37,10 +37,8 @@ class Validation:
     def checked(cls, fun: Any, limits: dict[str, Any], constraints: Any) -> Validation:
         """Return the validation of a run.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If it is not callable, or cannot be combined with other arguments.
+        Raises TypeError or ValueError if it is not callable, or cannot be combined with other
+        arguments.
         """
         if constraints is not None:
             raise ValueError("constraints cannot be combined with validation")

@@ -120,10 +120,7 @@ def integer_box(
 ) -> tuple[Vector, Vector]:
     """Return bounds with integers for integer variables; infinite without a bound.
 
-    Raises
-    ------
-    ValueError
-        If there is no integer within the bounds of a variable.
+    Raises ValueError if there is no integer within the bounds of a variable.
     """
     lower, upper = box or (np.full(mask.size, -np.inf), np.full(mask.size, np.inf))
     lower, upper = np.where(mask, np.ceil(lower), lower), np.where(mask, np.floor(upper), upper)
@@ -137,10 +134,8 @@ def integer_box(
 def integer_mask(integers: Any, n: int) -> NDArray[np.bool_]:
     """Return which of n variables are integers.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `integers` is neither indices of variables nor a mask nor True.
+    Raises TypeError or ValueError if `integers` is neither indices of variables nor a mask nor
+    True.
     """
     if integers is True:
         return np.ones(n, dtype=bool)
@@ -156,6 +151,11 @@ def integer_mask(integers: Any, n: int) -> NDArray[np.bool_]:
     if beyond.any():
         raise ValueError(
             f"integers must be indices of variables, 0 to {n - 1}, not {given[beyond.argmax()]}"
+        )
+    if np.unique(given % n).size < given.size:  # most likely a mask of zeros and ones
+        raise ValueError(
+            f"integers must be different indices of variables, not {integers!r}; "
+            "a mask must hold booleans"
         )
     mask = np.zeros(n, dtype=bool)
     mask[given] = True

@@ -57,16 +57,7 @@ def candidate_weights(
 
 
 class NoisePath:
-    """Follows the isotropic parts of the selected candidates.
-
-    Parameters
-    ----------
-    p : Parameters
-    kernel : ReducingKernel
-    seed : int
-    box : Box or None
-        The box whose treated points are the candidates.
-    """
+    """Follows the isotropic parts of the selected candidates, which are treated points of `box`."""
 
     def __init__(self, p: Parameters, kernel: ReducingKernel, seed: int, box: Box | None):
         self._p, self._kernel, self._seed = p, kernel, seed

@@ -85,8 +85,8 @@ class MMESSearch(Recorded[State]):
         population = entry_bytes * n * rows
         vectors = n * (vector_bytes * _VECTORS + entry_bytes * _POINTS)
         learnt = options["scaling"] == "adaptive", options.get("step_size") in ("auto", "forces")
-        # The scale and its change; the path of the isotropic parts and its step.
-        vectors += vector_bytes * n * 2 * sum(learnt)
+        # The scale, the path of the isotropic parts; and the change of one of them in passing.
+        vectors += vector_bytes * n * (sum(learnt) + any(learnt))
         if options.get("step_size") == "probes":
             # The shift and the mean before it; both probes, and one of them in passing.
             vectors += vector_bytes * n * 3 + entry_bytes * n * 2

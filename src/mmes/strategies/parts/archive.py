@@ -47,10 +47,7 @@ class Archive:
     def restore(self, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore what `saved` returned.
 
-        Raises
-        ------
-        ValueError
-            If the arrays are inconsistent; kernels rely on them.
+        Raises ValueError if the arrays are inconsistent; kernels rely on them.
         """
         m, order = self.stamps.size, arrays["order"]
         if not np.array_equal(np.sort(order), np.arange(order.size)) or order.size > m:

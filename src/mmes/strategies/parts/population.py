@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.options import Option
-from mmes.kernels import Handle, Kernel, ReducingKernel, SampleCall, StepLaw
+from mmes.kernels import Handle, Kernel, ReducingKernel, StepLaw
 from mmes.strategies.parts.recombination import default_population_size, effective_size, log_weights
-from mmes.strategies.parts.record import Centred
-from mmes.strategies.shell.protocol import Setup, Vector
+from mmes.strategies.shell.protocol import Vector
 
 POPULATION_SIZE = Option(
     "population_size",
@@ -128,38 +127,6 @@ class Population:
         return drawn
 
 
-class Sampler:
-    """Samples the generations of a search; holds what does not change during a run."""
-
-    def __init__(self, setup: Setup, draws: int):
-        self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._draws = draws
-
-    def fill(
-        self,
-        population: Handle,
-        rows: NDArray[np.int64] | None,
-        state: Centred,
-        generation: int,
-        law: StepLaw,
-        directions: Handle | None = None,
-    ) -> None:
-        """Fill the population with candidates m + sigma z, or with those of them in `rows`."""
-        call = SampleCall(
-            population,
-            self._draws,
-            state.mean,
-            state.sigma,
-            directions,
-            law,
-            self._box,
-            self._seed,
-            generation,
-            rows,
-        )
-        self._kernel.sample(call)
-
-
 def directed_law(
     normals: NDArray[np.float32],
     rows: NDArray[np.int64],
@@ -188,10 +155,7 @@ def powers(base: float, count: int) -> Vector:
 def reducing(kernel: Kernel) -> ReducingKernel:
     """Return the kernel as one with scalar products and weighted sums.
 
-    Raises
-    ------
-    TypeError
-        If it does not have them, as on a manifold.
+    Raises TypeError if it does not have them, as on a manifold.
     """
     if not isinstance(kernel, ReducingKernel):
         raise TypeError(f"the kernel '{kernel.name}' has no scalar products, which are needed here")

@@ -55,10 +55,8 @@ def arrays_of(record: Any, kernel: Kernel) -> Arrays:
 def restore_into(record: Any, kernel: Kernel, scalars: dict[str, Any], arrays: Arrays) -> None:
     """Set the fields of a new dataclass to what `scalars_of` and `arrays_of` returned; copied.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If a value is missing, has another type or another shape, or is not finite.
+    Raises KeyError, TypeError or ValueError if a value is missing, has another type or another
+    shape, or is not finite.
     """
     for name, value, put in _flat(record):
         if isinstance(value, SavesItself):
@@ -92,10 +90,7 @@ def checked_scalar(
 
     It must also lie in `low` .. `high`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not.
+    Raises TypeError or ValueError if it is not.
     """
     if isinstance(stored, bool) or not isinstance(
         stored, int if type(fresh) is int else float | int
@@ -114,10 +109,7 @@ def checked_scalar(
 def checked_value(name: str, stored: Any) -> float:
     """Return a stored value of an objective, which may be infinite.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a number, or NaN.
+    Raises TypeError or ValueError if it is not a number, or NaN.
     """
     if isinstance(stored, bool) or not isinstance(stored, float | int):
         raise TypeError(f"{name} must be a number, not {stored!r}")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mmes.base.memory import in_words
 from mmes.base.options import Option
-from mmes.kernels import Handle, RecombineCall, StepLaw
-from mmes.strategies.parts.population import POPULATION_SIZE, Population, Sampler, value_or
+from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
+from mmes.strategies.parts.population import POPULATION_SIZE, Population, value_or
 from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.parts.record import Recorded, S
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -52,7 +52,6 @@ class SearchBase(Recorded[S]):
         self.population = Population.from_options(setup.n, options)
         self.population_size = self.population.size
         self._kernel, self._box, self._seed = setup.kernel, setup.box, setup.seed
-        self._sampler = Sampler(setup, self.population.draws)
         self._step: Handle | None = None
         self.state = self.first_state(setup)
 
@@ -108,8 +107,9 @@ class SearchBase(Recorded[S]):
         self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
     ) -> None:
         """Sample x_k = m + sigma y_k, with y_k of the law."""
-        law = self.law(generation)
-        self._sampler.fill(population, rows, self.state, generation, law, self.directions())
+        state, draws, law = self.state, self.population.draws, self.law(generation)
+        moved = population, draws, state.mean, state.sigma, self.directions(), law
+        self._kernel.sample(SampleCall(*moved, self._box, self._seed, generation, rows))
 
     def update(
         self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int

@@ -80,24 +80,13 @@ class StepSizeRule(Protocol):
 
 @dataclass(frozen=True)
 class CSA:
-    """Cumulative step-size adaptation: the path of the selected noise against its random length.
-
-    Parameters
-    ----------
-    mu_eff : float
-        Effective number of parents.
-    c : float
-        Rate of the path, c_s.
-    damping : float
-        d.
-    expected_length : float or None
-        chi_n for the rule of CMA-ES, (c/d) (|p| / chi_n - 1); None for that of LM-MA-ES, (c/d)
-        (|p|^2 / n - 1).
-    """
+    """Cumulative step-size adaptation: the path of the selected noise against its random length."""
 
     mu_eff: float
-    c: float
-    damping: float = 1.0
+    c: float  # c_s, the rate of the path
+    damping: float = 1.0  # d
+    # chi_n for the rule of CMA-ES, (c/d) (|p| / chi_n - 1); None for that of LM-MA-ES, (c/d)
+    # (|p|^2 / n - 1)
     expected_length: float | None = None
 
     def growth(self, state: StepState, evidence: Evidence) -> float:

@@ -12,7 +12,7 @@ from mmes.kernels import Handle
 from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.lifecycle import Lifecycle
-from mmes.strategies.shell.protocol import GivesUp, MakesParents, Revalues, Vector
+from mmes.strategies.shell.protocol import GivesUp, Revalues, Vector
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
@@ -70,13 +70,17 @@ class AskTell(Lifecycle):
         return self._readonly_view(candidates.evaluated)
 
     def _some_points(self, rows: NDArray[np.intp]) -> Vector:
-        if self._candidates.evaluated is None and self.manifold is not None:
+        # Steps of integers are widened by what all candidates are.
+        together = self.manifold is not None or self._rounded is not None
+        if self._candidates.evaluated is None and together:
             self._draw()
         return self._readonly_view(self._some(rows))
 
     def _some(self, rows: NDArray[np.intp]) -> Handle:
-        rows = rows - self._extra_rows()
-        first = self._first() if (rows < 0).any() else ()
+        extra, first = self._extra_rows(), ()
+        if extra:
+            rows = rows - extra
+            first = self._first() if (rows < 0).any() else ()
         return self._candidates.some(self.search, self.generation, rows, first)
 
     def _candidate(self, row: int) -> Handle:
@@ -184,8 +188,8 @@ class AskTell(Lifecycle):
             sigma = search.sigma
             if points is not None:
                 search.update(points, ranking, compared, self.generation)
-            elif isinstance(search, MakesParents):
-                search.update_alone(ranking, compared, self.generation)
+            elif self._alone is not None:
+                self._alone.update_alone(ranking, compared, self.generation)
             if probes is not None and self._probes is not None:
                 self._probes.take_probes(probes, ranked)
             if rounded is not None:

@@ -71,15 +71,7 @@ class Note(NamedTuple):
 
 
 class Collapse:
-    """Tells from the values and sigma when steps vanish though the search has not converged.
-
-    Parameters
-    ----------
-    n : int
-        The number of variables.
-    sigma : float
-        The mutation strength now.
-    """
+    """Tells from the values and sigma when steps vanish though the search has not converged."""
 
     def __init__(self, n: int, sigma: float):
         self._n, self._reference = n, sigma

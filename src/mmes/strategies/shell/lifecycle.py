@@ -46,13 +46,7 @@ from mmes.strategies.shell.stopping import StopRules
 
 
 class Lifecycle(Optimizer):
-    """The part of `AskTell` that creates, grows, saves and restores its search.
-
-    Attributes
-    ----------
-    search : Search
-        The algorithm. Its state is internal and may differ between versions.
-    """
+    """The part of `AskTell` that creates, grows, saves and restores its search."""
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True
@@ -143,6 +137,7 @@ class Lifecycle(Optimizer):
         self.search = search
         self._probes = search if isinstance(search, Probes) and search.probing else None
         self._ahead = search if isinstance(search, UpdatesAhead) else None
+        self._alone = search if isinstance(search, MakesParents) else None
 
     # What a user reads
 
@@ -180,8 +175,8 @@ class Lifecycle(Optimizer):
         """Whether an update needs all candidates; otherwise it makes the parents again."""
         box = self._setup.box
         return (
-            not isinstance(self.search, MakesParents)
-            or self.search.needs_population
+            self._alone is None
+            or self._alone.needs_population
             or self.manifold is not None
             or (box is not None and box.code is BoxCode.OWN)
             or self._rounded is not None

@@ -72,6 +72,9 @@ class ExclusiveAccess:
 
 def checked_rows(name: str, given: ArrayLike, count: int) -> NDArray[np.intp]:
     """Return the given rows as indices; ValueError if one is invalid. Rows may repeat."""
+    # A few at a time: at n = 1e6 on a GPU, checks of arrays take as long as the candidates.
+    if type(given) is range and given and given[0] in range(count) and given[-1] in range(count):
+        return np.arange(given.start, given.stop, given.step, dtype=np.intp)
     rows = np.atleast_1d(np.asarray(given))
     if rows.size == 0:
         return np.empty(0, np.intp)

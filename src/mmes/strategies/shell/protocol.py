@@ -18,37 +18,19 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Setup:
-    """The start of a search: everything that is not an option of the algorithm.
+    """The start of a search: everything that is not an option of the algorithm."""
 
-    Attributes
-    ----------
-    n : int
-        The number of variables.
-    mean : handle
-        The start point, a copy for the algorithm.
-    sigma : float
-        The initial mutation strength.
-    scale : handle or None
-        Typical size of each variable, relative to sigma; None means ones.
-    box : Box or None
-        The bounds, if treated points are the candidates. A treatment with separate points of the
-        search is handled by the shell, and there is no box here.
-    kernel : Kernel
-        The operations on vectors.
-    seed : int
-        The seed of all random numbers.
-    manifold : Manifold or None
-        The search space, if it is not R^n. The mean is then a flattened point of it, and the kernel
-        interprets it as such.
-    """
-
-    n: int
-    mean: Handle
-    sigma: float
-    scale: Handle | None
+    n: int  # The number of variables.
+    mean: Handle  # The start point, a copy for the algorithm.
+    sigma: float  # The initial mutation strength.
+    scale: Handle | None  # Typical size of each variable, relative to sigma; None means ones.
+    # The bounds, if treated points are the candidates. A treatment with separate points of the
+    # search is handled by the shell, and there is no box here.
     box: Box | None
-    kernel: Kernel
-    seed: int
+    kernel: Kernel  # The operations on vectors.
+    seed: int  # The seed of all random numbers.
+    # The search space, if it is not R^n. The mean is then a flattened point of it, and the kernel
+    # interprets it as such.
     manifold: Manifold | None = None
 
     @property
@@ -138,7 +120,7 @@ class Search(Protocol):
         """Update the state: `ranking` from best to worst, and values to compare.
 
         Failed candidates rank last. Their values are neither NaN nor +inf, and all values are
-        sorted by the ranking, so that generations can be compared (`parts.recombination.evenly`).
+        sorted by the ranking, so that generations can be compared (`parts.ranking.evenly`).
         """
         ...
 

@@ -28,21 +28,15 @@ class ValueHistory:
     """Decides from the values of the generations when a search has ended.
 
     All but the rule of `tolerance` are invariant under f -> a f + b with a > 0, as the strategies
-    are, until the resolution of float64 ends it.
+    are, until the resolution of float64 ends it. They look back over `window` generations; values
+    that differ by no more than `ftol` are equal, and 0 means up to rounding.
 
-    Parameters
-    ----------
-    window : int
-        Number of past generations; the default is the number of variables, at least 200.
-    ftol : float
-        Values that differ by no more than this are equal; 0 means up to rounding.
-    tolerance : float or None
-        The rule of the paper's tables, as inferred from them: the run stagnates when the best value
-        improved by less than `tolerance` * window * abs(best) over the window. One thing is asked
-        besides: the values of the generations must stand still too. After a lucky start the best
-        value may stand for thousands of generations while a strategy learns the problem's scales,
-        and those of its generations move. None: the medians of the generations over a long window
-        decide instead.
+    `tolerance` is the rule of the paper's tables, as inferred from them: the run stagnates when the
+    best value improved by less than `tolerance` * window * abs(best) over the window. One thing is
+    asked besides: the values of the generations must stand still too. After a lucky start the best
+    value may stand for thousands of generations while a strategy learns the problem's scales, and
+    those of its generations move. None: the medians of the generations over a long window decide
+    instead.
     """
 
     def __init__(self, window: int, ftol: float = 0.0, tolerance: float | None = None):

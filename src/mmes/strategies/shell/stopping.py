@@ -36,24 +36,11 @@ _STILL_LONG = 1e-3
 class StopRules:
     """Takes note of the generations and tells why the search should end, if it should.
 
-    Parameters
-    ----------
-    options : dict
-        Options of the strategy, checked.
-    sigma0 : float
-        The start mutation strength.
-    window : int
-        Generations that values may stand still, where no option says otherwise.
-    farthest : float
-        The mean has run away where an entry is larger. On an unbounded objective it may run away
-        along its path before sigma grows.
-    spread : float
-        The largest scale of a variable at the start.
-    collapse : Collapse or None
-        Tells steps that vanish at a kink from those of a search that converged.
-    rounded : Rounded or None
-        The integers, if there are any. Their steps never become short: those of the other variables
-        must then be short for a window.
+    Values may stand still for `window` generations, where no option says otherwise. The mean has
+    run away where an entry is larger than `farthest`: on an unbounded objective it may do so along
+    its path before sigma grows. `spread` is the largest scale of a variable at the start. The steps
+    of integers (`rounded`) never become short: those of the other variables must then be short for
+    a window.
     """
 
     def __init__(
@@ -93,21 +80,11 @@ class StopRules:
         failed: float,
         short: bool = False,
     ) -> None:
-        """Take note of the generation that ends.
+        """Take note of the generation that ends, with its number from 1 and the best value so far.
 
-        Parameters
-        ----------
-        generation : int
-            Its number, from 1.
-        best : float
-            The best value so far.
-        extremes : tuple of float
-            The lowest and the highest value of the generation, failures left out; inf and inf where
-            all failed.
-        failed : float
-            The share of its candidates that failed, 0 to 1.
-        short : bool
-            With integers: whether the steps of the other variables are as short as they may be.
+        `extremes` are its lowest and highest value, failures left out; inf and inf where all
+        failed. `failed` is the share of its candidates that failed. With integers, `short` says
+        whether the steps of the other variables are as short as they may be.
         """
         self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
         self._failing += _FAILURE_RATE * (failed - self._failing)

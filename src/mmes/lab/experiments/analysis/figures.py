@@ -32,7 +32,9 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.3,
     "grid.alpha": 0.6,
     "lines.linewidth": 1.1,
-    "legend.frameon": False,
+    # A ground behind the names: in a full picture curves run below them.
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.85,
     "legend.fontsize": 7,
     "svg.fonttype": "none",
     "svg.hashsalt": "mmes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from mmes.checkpoint.files import plain_name, write_text
@@ -95,15 +95,32 @@ def _word(mark: Mark | None) -> str | None:
     return mark.name.lower() if mark else None
 
 
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Write lines as CSV, the heading first."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+    """Read the lines of a CSV file; ValueError if there is none, or a column is missing."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        missing = [name for name in columns if name not in (reader.fieldnames or [])]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}")
+        return list(reader)
+
+
 def to_csv(table: Table) -> str:
     """Write a table as CSV, one line per cell, with every number in full."""
     fields = ["problem", "strategy", "value", "lower_quartile", "upper_quartile", "runs"]
     fields += ["successes", "mark", "shade", "keys"]
     if table.has_paper:
         fields += ["published", "published_mark", "published_shade", "ratio"]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(fields)
+    lines: list[list[object]] = [[*fields]]
     for line in table.lines:
         for column in table.columns:
             cell = line.cells[column]
@@ -113,8 +130,8 @@ def to_csv(table: Table) -> str:
             values += [cell.shade, " ".join(cell.keys)]
             if table.has_paper:
                 values += [cell.paper, _word(cell.paper_mark), cell.paper_shade, cell.ratio]
-            writer.writerow([line.label, column, *("" if v is None else v for v in values)])
-    return text.getvalue()
+            lines.append([line.label, column, *("" if v is None else v for v in values)])
+    return csv_text(lines)
 
 
 def to_markdown(table: Table) -> str:

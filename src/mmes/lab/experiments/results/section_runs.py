@@ -5,14 +5,14 @@ A run is known by its key; the file holds what it took and what it reached, not 
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.formats import csv_text, read_rows
 from mmes.lab.experiments.results.store import Store, TrialResult
 
 COLUMNS = (
@@ -23,9 +23,7 @@ COLUMNS = (
 
 def section_runs_as_csv(runs: Iterable[Trial], results: Mapping[str, TrialResult]) -> str:
     """Return the finished runs, one per line, by problem, dimension, strategy and seed."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines: list[Sequence[Any]] = [COLUMNS]
     listed = list(runs)
     cells = list(dict.fromkeys(run.cell for run in listed))
     for run in sorted(listed, key=lambda run: (cells.index(run.cell), run.seed)):
@@ -35,26 +33,17 @@ def section_runs_as_csv(runs: Iterable[Trial], results: Mapping[str, TrialResult
         what = [*run.cell, run.seed, int(result.reached)]
         effort = [result.evaluations, result.generations, result.restarts]
         end = [repr(result.best), result.status, f"{result.cpu_seconds:.1f}", result.started]
-        writer.writerow([*what, *effort, *end, result.versions.get("mmes", ""), run.key])
-    return text.getvalue()
+        lines.append([*what, *effort, *end, result.versions.get("mmes", ""), run.key])
+    return csv_text(lines)
 
 
 def take_over_section(path: Path, runs: Iterable[Trial], store: Store) -> int:
     """Store those runs of a CSV file that are planned and not stored yet; return how many.
 
-    Raises
-    ------
-    ValueError
-        If the file is not one of single runs, or holds a run that is not planned.
+    Raises ValueError if the file is not one of single runs, or holds a run that is not planned.
     """
     planned = {run.key: run for run in runs}
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
-        if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}")
-        rows = list(reader)
-    stored, count = store.finished(), 0
+    rows, stored, count = read_rows(path, COLUMNS), store.finished(), 0
     for number, row in enumerate(rows, start=2):
         if row["key"] not in planned:
             raise ValueError(f"{path}, line {number}: no planned run has the key {row['key']!r}")

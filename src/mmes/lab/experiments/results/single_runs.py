@@ -5,8 +5,6 @@ A run keeps its key and its best value at every checkpoint; curves between them 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ import numpy as np
 
 from mmes.lab.experiments.analysis.standings import value_after
 from mmes.lab.experiments.objectives import fixed_dimension, is_clustering, named_file
-from mmes.lab.experiments.plan import Objective, Strategy, Trial, checked_key
+from mmes.lab.experiments.plan import Objective, Strategy, Trial, checked_key, suite_trial
+from mmes.lab.experiments.results.formats import csv_text, read_rows
 from mmes.lab.experiments.results.store import Store, TrialResult
-from mmes.problems.suite import TREATMENT
 
 MARK = "best_at_"
 BEFORE = ("problem", "strategy", "label", "options", "seed", "budget")
@@ -28,9 +26,7 @@ def runs_as_csv(
     runs: Iterable[Trial], results: Mapping[str, TrialResult], checkpoints: Sequence[int]
 ) -> str:
     """Return the runs, one per line, with the best value at every checkpoint."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*BEFORE, *(f"{MARK}{mark}" for mark in checkpoints), *AFTER])
+    lines: list[list[Any]] = [[*BEFORE, *(f"{MARK}{mark}" for mark in checkpoints), *AFTER]]
     for run in runs:
         result, strategy = results[run.key], run.strategy
         options = " ".join(f"{key}={value}" for key, value in strategy.options)
@@ -38,28 +34,19 @@ def runs_as_csv(
         what = [run.objective.name, name, strategy.label, options, run.seed, run.max_evaluations]
         values = [repr(value_after(result, mark)) for mark in checkpoints]
         effort = [result.evaluations, result.restarts, f"{result.cpu_seconds:.1f}", result.started]
-        writer.writerow([*what, *values, *effort, result.versions.get("mmes", ""), run.key])
-    return text.getvalue()
+        lines.append([*what, *values, *effort, result.versions.get("mmes", ""), run.key])
+    return csv_text(lines)
 
 
 def take_over(path: Path, store: Store) -> int:
     """Store the runs of a CSV file that are not stored yet; return how many these were.
 
-    Raises
-    ------
-    ValueError
-        If the file is not one of single runs.
+    Raises ValueError if the file is not one of single runs.
     """
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        columns = reader.fieldnames or []
-        marks = [column for column in columns if column.startswith(MARK)]
-        missing = [name for name in (*BEFORE, *AFTER) if name not in columns]
-        if missing or not marks:
-            raise ValueError(f"{path} has no column {(missing or [MARK + 'N'])[0]!r}")
-        rows = list(reader)
+    rows = read_rows(path, (*BEFORE, *AFTER))
+    marks = [column for column in (rows[0] if rows else ()) if column.startswith(MARK)]
+    if rows and not marks:
+        raise ValueError(f"{path} has no column '{MARK}N'")
     found: list[tuple[Trial, TrialResult]] = []
     for number, row in enumerate(rows, start=2):
         try:
@@ -78,16 +65,11 @@ def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, Tria
     if dimension is None:
         raise ValueError(f"problem must be a function of a suite, not {row['problem']!r}")
     options = tuple(tuple(word.split("=", 1)) for word in row["options"].split())
-    run = Trial(
+    run = suite_trial(
         Strategy(row["strategy"], row["label"], options),  # pyright: ignore[reportArgumentType]
-        Objective(row["problem"], row["problem"].rpartition("/")[2]),
-        dimension,
+        Objective(row["problem"], row["problem"].rpartition("/")[2], dimension=dimension),
         int(row["seed"]),
         int(row["budget"]),
-        target=None,
-        start=None,
-        sigma0=None,
-        bounds=TREATMENT,
         stored_key=checked_key(row["key"]),
     )
     best = np.array([float(row[mark]) for mark in marks])

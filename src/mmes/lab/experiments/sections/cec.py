@@ -7,7 +7,7 @@ from operator import attrgetter
 from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.charts import Chart, convergence
 from mmes.lab.experiments.analysis.tables import Comparison, compare
-from mmes.lab.experiments.plan import Objective, Strategy, Trial
+from mmes.lab.experiments.plan import Objective, Strategy, Trial, suite_trial
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.lab.experiments.sections.setting import full, seeds
 
@@ -37,17 +37,7 @@ def plan(suite: str, extent: Extent) -> list[Trial]:
     strategies = (RESTARTED, SCALED) if full(extent) else (RESTARTED,)
     problems = [objective(suite, problem) for problem in chosen]
     return [
-        Trial(
-            strategy,
-            problem,
-            problem.dimension or 1000,
-            seed,
-            BUDGET,
-            target=None,
-            start=None,
-            sigma0=None,
-            bounds="clip",
-        )
+        suite_trial(strategy, problem, seed, BUDGET)
         for seed in seeds(25 if full(extent) else 1)
         for problem in problems
         for strategy in strategies
