@@ -3,8 +3,8 @@
     python benchmarks/noise.py                     # all rows, two seeds (cart-pole: seven)
     python benchmarks/noise.py --only minibatch --rule paired
 
-`paired` is the rule for sigma before 0.2.0. A cell is the true value of the mean at the end, one
-per seed; for cart-pole, the mean reward of the result over 500 new starts.
+`paired` is the rule for sigma before 0.2.0. Cells are the true values of the result and of the
+mean, one per seed; for cart-pole, their mean rewards over 500 new starts.
 """
 
 from __future__ import annotations
@@ -135,26 +135,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="only rows whose name contains this")
     parser.add_argument("--rule", choices=list(RULES), default="default")
+    parser.add_argument("--seeds", type=int, help="how many, instead of 2, or 7 for cart-pole")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
-        "| problem | evaluations | true values at the end | success |\n| --- | ---: | --- | ---: |"
+        "| problem | evaluations | true values at the result | at the mean | success |\n"
+        "| --- | ---: | --- | --- | ---: |"
     )
     for row in rows():
         if arguments.only not in row.name:
             continue
         options = row.options | ({} if row.n <= 100 else RULES[arguments.rule])
-        cells, successes = [], 0
-        for seed in range(1, row.seeds + 1):
+        results, means, successes = [], [], 0
+        for seed in range(1, (arguments.seeds or row.seeds) + 1):
             f, true = row.make(row.n, seed)
             start = np.full(row.n, row.start)
             r = mmes.minimize(
                 f, start, row.sigma0, seed=seed, max_evaluations=row.budget, **options
             )
-            point = r.x if row.make is cart_pole else r.mean
-            cells.append(f"{true(np.asarray(point)):.3g}")
+            for cells, point in ((results, r.x), (means, r.mean)):
+                cells.append(f"{true(np.asarray(point)):.3g}")
             successes += r.success
-        print(f"| {row.name} | {row.budget:.0e} | {', '.join(cells)} | {successes} |", flush=True)
+        cells = f"{', '.join(results)} | {', '.join(means)} | {successes}"
+        print(f"| {row.name} | {row.budget:.0e} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -152,8 +152,10 @@ def test_a_reward_with_a_ceiling_is_reported_by_averages() -> None:
 
     r = mmes.minimize(f, np.full(10, 1.5), 0.3, seed=1, max_evaluations=4000)
     assert r.noisy
-    assert r.best_seen == -10.0 < r.fun
-    assert true(r.x) > 9.0
+    assert r.best_seen == -10.0 <= r.fun
+    # 9.67 at the optimum. Failed before, with 9.25: the population did not grow.
+    assert true(r.x) > 9.5
+    assert r.options["population_size"] >= 80
 
 
 def test_a_deterministic_plateau_is_asked_about_once() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import mmes
 from mmes.errors import FailedEvaluationWarning
-from mmes.run.noise import NoiseWatch, Reevaluation
+from mmes.kernels.reference import ReferenceKernel
+from mmes.run.noise import MeanAverage, NoiseWatch, Reevaluation
 
 
 class Drawn:
@@ -69,6 +70,55 @@ def test_the_better_of_two(x, mean, name, average):
     assert found[1] == average
 
 
+@pytest.mark.parametrize(
+    ("x", "average", "name"),
+    [
+        ([1, 1, 1], [1, 1, 1], "average"),
+        ([1, 2, 3], [2, 3, 3], "average"),  # not surely worse
+        ([1, 2, 3], [2, 3, 4.1], "x"),  # by the differences within a call
+        ([NAN, NAN, 1], [5, 5, 5], "average"),
+        ([5, 5, 5], [NAN, NAN, 1], "x"),
+        ([1.7e308] * 3, [-1.7e308] * 3, "average"),
+        ([-1.7e308] * 3, [1.7e308] * 3, "x"),
+        ([2], [3], "average"),  # one value of each says nothing
+    ],
+)
+def test_the_average_is_returned_unless_another_point_is_surely_better(x, average, name):
+    worse = np.full(len(x), 1.7e308)
+    again = Reevaluation(np.array(x, float), worse, average=np.array(average, float))
+    found = again.better()
+    assert found[0] == name
+    assert again.evaluations == 3 * len(x)
+    assert Reevaluation(**again.arrays()).better()[:2] == found[:2]
+
+
+def test_newer_means_weigh_more_in_the_average():
+    """The weight of the t-th of k means is in proportion to t (t + 1) (t + 2) (t + 3)."""
+    kernel, k = ReferenceKernel(), 30
+    average = MeanAverage(True)
+    for t in range(k):
+        average.take(np.eye(k)[t], kernel)
+    t = np.arange(1.0, k + 1)
+    weights = t * (t + 1) * (t + 2) * (t + 3)
+    np.testing.assert_allclose(average.point, weights / weights.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_the_evaluations_at_the_end_fit_into_the_budget(given):
+    for budget in range(8, 70, 3):
+        f = Drawn()
+        r = mmes.minimize(
+            f, *START, noise="yes", reevaluations=given, max_evaluations=budget, seed=1
+        )
+        assert r.nfev == f.calls <= budget
+
+
+def test_integers_are_not_averaged():
+    r = mmes.minimize(Drawn(), *START, integers=[0], noise="yes", max_evaluations=600, seed=1)
+    assert set(r.reevaluated) == {"x", "mean"}
+    assert r.x[0] == np.round(r.x[0])
+
+
 def test_evaluations_that_show_noise_are_believed():
     r = mmes.minimize(Drawn(), *START, reevaluations=10, max_evaluations=400, seed=1)
     assert r.noisy
@@ -84,8 +134,8 @@ def test_who_says_that_it_is_noisy_gets_averages(strategy):
     f = Drawn()
     r = mmes.minimize(f, *START, max_evaluations=1500, **options)
     assert (r.noisy, r.nfev) == (True, f.calls)
-    averages = [np.mean(values) for values in r.reevaluated.values()]
-    assert r.fun == pytest.approx(min(averages))
+    averages = {name: np.mean(values) for name, values in r.reevaluated.items()}
+    assert r.fun == pytest.approx(averages.get("average", min(averages.values())))
     still = Drawn(0.0)
     r = mmes.minimize(still, *START, max_evaluations=1500, **options)
     assert (r.noisy, r.fun_std, r.nfev) == (False, 0.0, still.calls)
@@ -120,15 +170,15 @@ def test_the_target_may_be_met_where_noise_is_asked_about():
 
 def test_a_run_that_had_ended_is_resumed_without_an_evaluation(tmp_path):
     f, path = Drawn(), tmp_path / "run.mmes"
-    first = mmes.minimize(f, *START, noise="yes", max_evaluations=600, checkpoint=path, seed=1)
-    assert f.calls == first.nfev == 600
+    first = mmes.minimize(f, *START, noise="yes", max_evaluations=594, checkpoint=path, seed=1)
+    assert f.calls == first.nfev == 594
     for _ in range(2):
         again = mmes.resume(path, f)
-        assert (f.calls, again.nfev) == (600, 600)
+        assert (f.calls, again.nfev) == (594, 594)
         assert (again.fun, again.fun_std) == (first.fun, first.fun_std)
         np.testing.assert_array_equal(again.x, first.x)
-    longer = mmes.resume(path, f, max_evaluations=900)
-    assert longer.nfev == f.calls == 900
+    longer = mmes.resume(path, f, max_evaluations=896)
+    assert longer.nfev == f.calls == 896
     surer = mmes.resume(path, f, reevaluations=30, max_evaluations=2000)
     assert len(surer.reevaluated["x"]) == 30
     assert surer.nfev == f.calls == 2000

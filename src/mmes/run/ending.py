@@ -77,7 +77,7 @@ class Ending:
                 handled.take_exact(points[0], table[0], state.es.kernel, self._options["target"])
 
     def evaluate_again(self) -> None:
-        """Evaluate the best point and the mean again, where that is wanted and was not done."""
+        """Evaluate the points that may be returned again, where that is wanted and was not done."""
         state, given = self._state, self._options["reevaluations"]
         if state.again is not None and given in (None, state.again.x.size):
             return  # a run that had ended was resumed
@@ -87,7 +87,8 @@ class Ending:
         state.go_on()
         count = self._limits.evaluations_again()
         if count:
-            _, values = self._evaluation.values_at([state.best_x, state.es.mean], count)
+            points = [state.best_x, state.es.mean, state.average.point]
+            _, values = self._evaluation.values_at(points[: self._limits.contenders], count)
             state.end_with(state.averaged(values))
             state.warn_of_failures(values)
             self._save()

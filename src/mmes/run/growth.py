@@ -56,7 +56,7 @@ class Growth:
 
     def after(self, reason: StopReason | None) -> StopReason | None:
         """Look at the generation that was told; return why the run should end, if it should."""
-        return self._handle_collapse(self._handle_noise(reason))
+        return self._handle_collapse(self._handle_ceiling(self._handle_noise(reason)))
 
     def resumed(self, reason: StopReason | None) -> StopReason | None:
         """Ask what a run before this one could not ask to the end, or do what it could not do."""
@@ -64,7 +64,26 @@ class Growth:
             reason = self._handle_noise(reason)
         else:
             reason = self._act(reason)
-        return self._handle_collapse(reason)
+        return self._handle_collapse(self._handle_ceiling(reason))
+
+    def _handle_ceiling(self, reason: StopReason | None) -> StopReason | None:
+        """Grow where most candidates are at a ceiling, and only chance tells them apart."""
+        state, ends_it = self._state, reason is not None and reason not in RESTARTABLE
+        if ends_it or self._options["noise"] == "no" or not state.es.grows:
+            return reason
+        if not (state.ceiling_due and self._room_to_grow) or state.partial.evaluations:
+            return reason
+        try:
+            with state.changing(MemoryError):
+                state.answer_ceiling()
+        except MemoryError:
+            return reason
+        self._follow()
+        return None
+
+    @property
+    def _room_to_grow(self) -> bool:
+        return 2 * self._state.es.population_size <= self._limits.evaluations_left() / 4
 
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
@@ -148,7 +167,7 @@ class Growth:
         if state.noise.shared and state.es.probes:
             return reason
         change = state.noise.shared and state.es.can_probe
-        if not change and 2 * state.es.population_size > self._limits.evaluations_left() / 4:
+        if not (change or self._room_to_grow):
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return StopReason.NOISY if reason in _BY_NOISE else reason
         try:

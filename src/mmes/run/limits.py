@@ -41,7 +41,7 @@ class Limits:
         limit = self._given["time_limit"]
         if limit is None:
             return True
-        kept = 2 * self._wanted_again * self._seconds_each
+        kept = self.contenders * self._wanted_again * self._seconds_each
         if self._given["reevaluations"] is None:
             kept = min(kept, _KEPT_SHARE * limit)
         return self.elapsed + kept < limit
@@ -59,15 +59,27 @@ class Limits:
         budget = self._given["max_evaluations"]
         if budget is None:
             return math.inf
-        kept = 2 * self._wanted_again + (self._state.ends_on_batch and budget > 1)
+        kept = self.contenders * self._wanted_again
+        kept += self._state.ends_on_batch and budget > 1
         return budget - kept - self._state.evaluations
 
     def evaluations_again(self) -> int:
-        """Return how often the best point and the mean are evaluated at the end."""
+        """Return how often each of `contenders` is evaluated at the end."""
         count, seconds, limit = self._wanted_again, self._seconds_each, self._given["time_limit"]
         if self._given["reevaluations"] is not None or limit is None or seconds == 0.0:
             return count
-        return min(count, max(int((limit - self.elapsed) / (2 * seconds)), 1))
+        return min(count, max(int((limit - self.elapsed) / (self.contenders * seconds)), 1))
+
+    @property
+    def contenders(self) -> int:
+        """How many points are evaluated again: the best, the mean, and its average if that fits."""
+        least = 3 * (self._given["reevaluations"] or 1)
+        return 2 + (self._state.average.point is not None and self._budget_left >= least)
+
+    @property
+    def _budget_left(self) -> float:
+        budget = self._given["max_evaluations"]
+        return math.inf if budget is None else budget - self._state.evaluations
 
     def let_go_on(self) -> StopReason | None:
         """Let a run that had ended continue; return why it cannot, if nothing is left for that.
@@ -88,12 +100,11 @@ class Limits:
 
     @property
     def _wanted_again(self) -> int:
-        given, budget = self._given["reevaluations"], self._given["max_evaluations"]
+        given = self._given["reevaluations"]
         noisy = self._state.noise.noisy or self._given["noise"] == "yes"
         if given is not None or not noisy:
             return given or 0
-        left = math.inf if budget is None else budget - self._state.evaluations
-        return int(min(REEVALUATIONS, max(left // 2, 0)))
+        return int(min(REEVALUATIONS, max(self._budget_left // self.contenders, 0)))
 
     # All of them
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
+from mmes.kernels import Handle, Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
@@ -30,6 +31,9 @@ Vector = NDArray[np.float64]
 GENERATIONS = 100
 """A population of lambda is due once 100 lambda evaluations were spent: noise that hides progress
 near an optimum would double it again and again."""
+CEILING_GENERATIONS = 12
+"""The same at a ceiling, where most candidates are equal and a generation tells little. Cart-pole,
+capped at 300, 35 seeds: mean rewards of 295 or more in 30 of them, in 25 with 25 generations."""
 ASKED = 3
 """Evaluations of one point that answer a suspicion."""
 ROUNDS = 3
@@ -61,6 +65,11 @@ _SHARED = 10.0
 # One value differs from another where that is more than this share of the largest value so far: in
 # a batch of another size sums are rounded otherwise.
 _ROUNDING = 1e-9
+# The weight of a mean in the average is about this power of its age: its memory is a fifth of the
+# search so far.
+_POWER = 4
+# Another point is returned instead of the average where it is better by so many standard errors.
+_SURE = 2.0
 
 
 class Verdict(Enum):
@@ -151,6 +160,8 @@ class NoiseWatch:
         How many candidates had it.
     magnitude : float
         The largest absolute value so far.
+    ceiling : bool
+        Whether half of the newest generation have the best value.
     """
 
     noisy: bool = False
@@ -169,6 +180,7 @@ class NoiseWatch:
     best: float = math.inf
     seen: int = 0
     magnitude: float = 0.0
+    ceiling: bool = False
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
@@ -178,8 +190,8 @@ class NoiseWatch:
             return
         if ordered[0] < self.best:
             self.best, self.seen = ordered[0], 0
-        if ordered[0] == self.best:
-            self.seen += bisect_right(ordered, self.best)
+        equal = bisect_right(ordered, self.best)
+        self.seen, self.ceiling = self.seen + equal, 2 * equal >= size
         self.magnitude = max(self.magnitude, abs(ordered[0]), abs(ordered[-1]))
         self.largest_sigma = max(self.largest_sigma, sigma)
         self.width = ordered[3 * size // 4] - ordered[size // 4]
@@ -283,11 +295,12 @@ class NoiseWatch:
         # The first checkpoints of this version kept the list among the entries.
         fresh = asdict(cls())
         listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
-        if not isinstance(listed["noisy"], bool):
-            raise TypeError(f"noisy must be true or false, not {listed['noisy']!r}")
+        for name in ("noisy", "ceiling"):
+            if not isinstance(listed[name], bool):
+                raise TypeError(f"{name} must be true or false, not {listed[name]!r}")
         if listed["shared"] not in (True, False, None):
             raise TypeError(f"shared must be true, false or null, not {listed['shared']!r}")
-        found: dict[str, Any] = {"noisy": listed["noisy"], "shared": listed["shared"]}
+        found = {name: listed[name] for name in ("noisy", "shared", "ceiling")}
         for name in ("evaluations", "failed", "since", "patience", "seen"):
             found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
         for name in (*_OF_ANY_SIGN, "asked_at", "sigma_then", "width", "magnitude"):
@@ -305,9 +318,42 @@ class NoiseWatch:
         return cls(**found)
 
 
+@dataclass
+class MeanAverage:
+    """The average of the means of the generations since noise was found, newer ones weigh more.
+
+    Under noise the mean moves about the optimum, also where all values are at a ceiling; the
+    average is closer to it. Sphere + N(0, 1), n = 200, 6e4 evaluations: 0.019 instead of 0.12.
+
+    Attributes
+    ----------
+    wanted : bool
+        Whether an average of points is a point, and may be returned.
+    point : Handle or None
+        The average, if there is one.
+    count : int
+        Of how many means.
+    """
+
+    wanted: bool
+    point: Handle | None = None
+    count: int = 0
+
+    def take(self, mean: Handle, kernel: Kernel) -> None:
+        """Add the mean of a generation."""
+        if not self.wanted:
+            return
+        self.count += 1
+        if self.point is None:
+            self.point = kernel.copy(mean)
+        else:
+            gain = (_POWER + 1) / (_POWER + self.count)
+            kernel.blend(self.point, 1 - gain, gain, mean)
+
+
 @dataclass(frozen=True)
 class Reevaluation:
-    """New values of the best point and of the mean, taken at the end of a run.
+    """New values of the best point, of the mean and of its average, taken at the end of a run.
 
     Attributes
     ----------
@@ -316,6 +362,9 @@ class Reevaluation:
     violations, excess, errors : ndarray
         With constraints: of the averages of both points, the violation, what of it is more than
         tolerance and noise explain, and the largest standard error.
+    average : ndarray
+        Values of the average of the means, in the order of the calls as the others; empty where
+        there is none, as with constraints.
     """
 
     x: Vector
@@ -323,42 +372,52 @@ class Reevaluation:
     violations: Vector = field(default_factory=lambda: np.zeros(2))
     excess: Vector = field(default_factory=lambda: np.zeros(2))
     errors: Vector = field(default_factory=lambda: np.zeros(2))
+    average: Vector = field(default_factory=lambda: np.empty(0))
 
     @property
     def evaluations(self) -> int:
         """How many values these are."""
-        return self.x.size + self.mean.size
+        return sum(values.size for values in self.values().values())
 
     @property
     def failed(self) -> int:
         """How many of them are NaN."""
-        return int(np.isnan(self.x).sum() + np.isnan(self.mean).sum())
+        return sum(int(np.isnan(values).sum()) for values in self.values().values())
 
     @property
     def noisy(self) -> bool:
         """Whether one point gave different values, of the objective or of constraints."""
-        finite = (values[np.isfinite(values)] for values in (self.x, self.mean))
+        finite = (values[np.isfinite(values)] for values in self.values().values())
         return bool(self.errors.any()) or any(np.unique(values).size > 1 for values in finite)
 
     def better(self) -> tuple[str, float, float]:
-        """Return which is better, ``"x"`` or ``"mean"``, its average, and the error of that.
+        """Return the name of the best point, the average of its values, and the error of that.
 
         Averages are those of the finite values, inf where there is none. A point that failed more
         often than not is worse than one that did not, and one that violates constraints worse than
-        one that does not.
+        one that does not. The average of the means is the best unless another one is surely
+        better: the few values of the end tell less than the whole search.
         """
-        found: dict[str, Any] = {name: _average(values) for name, values in self.values().items()}
+        found = {name: _average(values) for name, values in self.values().items()}
         keys = [
             (found[name][0], excess, found[name][1])
-            for name, excess in zip(found, self.excess.tolist(), strict=True)
+            for name, excess in zip(("x", "mean"), self.excess.tolist(), strict=True)
         ]
         name = "mean" if keys[1] < keys[0] else "x"
+        if self.average.size and not found["average"][0]:
+            # Halves: differences of huge values are no numbers. Candidates may share their noise,
+            # so that differences within a call tell more than averages.
+            other = self.values()[name]
+            _, lower, error = _average(0.5 * other - 0.5 * self.average)
+            if found[name][0] or not lower < -_SURE * error:
+                name = "average"
         _, average, error = found[name]
         return name, average, error
 
     def values(self) -> dict[str, Vector]:
-        """Return both by their names."""
-        return {"x": self.x, "mean": self.mean}
+        """Return the values by the names of their points."""
+        third = {"average": self.average} if self.average.size else {}
+        return {"x": self.x, "mean": self.mean} | third
 
     def arrays(self) -> dict[str, Vector]:
         """Return what a checkpoint keeps."""

@@ -77,8 +77,8 @@ LIMITS = (
     Option(
         "reevaluations",
         int,
-        "Number of times that the best point and the mean are evaluated again at the end, within "
-        "the evaluation and time limits.",
+        "Number of times that the best point, the mean and, under noise, its average are evaluated "
+        "again at the end, within the evaluation and time limits.",
         default_text="10 for a noisy objective, else 0",
         low=0,
     ),

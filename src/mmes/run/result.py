@@ -26,10 +26,10 @@ class Result:
     x : ndarray
         The best point found; within the bounds. With a device, `x` and `mean` are tensors on it.
     fun : float
-        The value of the objective at `x`. For a noisy objective, the best point and the mean are
-        evaluated again; `x` is the better of the two, and `fun` the average of its new values. With
-        `batches`, `x` is the mean and `fun` its value on the last batch. With `validation`, `x` is
-        the mean with the best validation loss, and `fun` that loss.
+        The value of the objective at `x`. For a noisy objective, the best point, the mean and the
+        average of the means are evaluated again; `x` is one of these, and `fun` the average of its
+        new values. With `batches`, `x` is the mean and `fun` its value on the last batch. With
+        `validation`, `x` is the mean with the best validation loss, and `fun` that loss.
     nfev : int
         Number of evaluations of the objective.
     nit : int
@@ -76,7 +76,8 @@ class Result:
     retried : int
         Number of evaluations repeated because a worker died or was killed; not counted in `nfev`.
     reevaluated : dict of ndarray or None
-        With ``reevaluations=k``: k new values of `x` and of `mean`, under these names.
+        With ``reevaluations=k``: k new values of the best point and of the mean, under the names
+        `x` and `mean`; for a noisy objective also of the average of the means, `average`.
     constraint_violation : float or None
         With constraints: the largest violation at `x`, 0 if there is none. `x` is the best feasible
         point or, if none was found, the one with the smallest violation.
@@ -170,7 +171,7 @@ def result_of(
     written = state.history.last_best
     unwritten = state.partial.evaluations or (state.evaluations and written != state.best_value)
     return Result(
-        x=es.kernel.copy(mean if name == "mean" else found[1]),
+        x=es.kernel.copy({"mean": mean, "average": state.average.point}.get(name, found[1])),
         fun=average,
         nfev=state.evaluations + again.evaluations,
         nit=state.generations,

@@ -13,11 +13,11 @@ import numpy as np
 
 from mmes.base.tensors import to_numpy
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
-from mmes.run.noise import NoiseWatch, Reevaluation, Verdict
+from mmes.run.noise import MeanAverage, NoiseWatch, Reevaluation, Verdict
 from mmes.run.observing.history import History
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
-from mmes.run.state import NOTHING, Code, RunState, Spent
+from mmes.run.state import NOTHING, Code, RunState, Spent, averages
 from mmes.strategies.parts.record import checked_scalar, checked_value
 
 # Writing takes at most about this share of a run's time, however large the state is.
@@ -37,6 +37,8 @@ def saved_state(
     own = settings.space.arrays() | (
         {} if state.best is None else {"best_x": to_numpy(state.best[1])}
     )
+    if state.average.point is not None:
+        own["average"] = to_numpy(state.average.point)
     arrays |= {name: array.copy() if copy else array for name, array in own.items()}
     arrays["history"] = state.history.table()
     arrays |= {f"noise/{name}": array for name, array in state.noise.arrays().items()}
@@ -63,6 +65,7 @@ def saved_state(
         "noise": state.noise.entries(),
         "question": state.question.value,
         "unfinished": state.unfinished,
+        "averaged": state.average.count,
         "generations": state.generations,
         "warned": state.warned,
         "history": state.history.scalars(),
@@ -123,6 +126,13 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
         handling.restore(saved["constraints"], below("constraints/"), es.kernel)
     if code.validation is not None:
         code.validation.restore(saved["validation"], below("validation/"), es)
+    average = MeanAverage(averages(settings, code))
+    if "average" in arrays:  # older checkpoints have none
+        point = np.array(arrays["average"], np.float64)
+        if point.shape != (es.dimension,) or not np.isfinite(point).all():
+            raise ValueError("average must be a point: finite, with one entry per variable")
+        average.point = es.kernel.from_host(point)
+        average.count = checked_scalar("averaged", saved["averaged"], 0, low=1)
     made = RunState(
         es=es,
         first_population_size=checked_scalar("size", saved["first_population_size"], 0),
@@ -142,6 +152,7 @@ def _restored(settings: RunSettings, saved: dict[str, Any], code: Code) -> RunSt
         else NoiseWatch(),
         # Older checkpoints do not have it.
         question=Verdict(saved.get("question", "")),
+        average=average,
         again=Reevaluation(**again) if again else None,
         warned=saved["warned"] is True,
         notes=dict(saved["notes"]),

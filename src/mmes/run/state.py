@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from mmes.base.reasons import StopReason
 from mmes.errors import FailedEvaluationWarning, warn_user
-from mmes.run.noise import GENERATIONS, NoiseWatch, Reevaluation, Verdict
+from mmes.run.noise import (
+    CEILING_GENERATIONS,
+    GENERATIONS,
+    MeanAverage,
+    NoiseWatch,
+    Reevaluation,
+    Verdict,
+)
 from mmes.run.observing.history import History
 from mmes.run.settings import RunSettings
 from mmes.strategies import Optimizer
@@ -53,6 +60,16 @@ class Code(NamedTuple):
 
 NOTHING = Code()
 """The code of a run with an objective alone."""
+
+
+def averages(settings: RunSettings, code: Code) -> bool:
+    """Return whether the result may be an average of means.
+
+    On a manifold, and of integers, an average is no point; constraints, batches and validation have
+    results of their own.
+    """
+    space, apart = settings.space, code.constraints is None and code.validation is None
+    return apart and not code.batches and space.manifold is None and space.integers is None
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,8 @@ class RunState:
     noise: NoiseWatch = field(default_factory=NoiseWatch)
     # Whether the noise was measured after this generation, and what is still to be done.
     question: Verdict = Verdict.CLEAR
+    # The average of the means since noise was found.
+    average: MeanAverage = field(default_factory=lambda: MeanAverage(False))
     # The values of the reevaluations at the end, if the run has ended.
     again: Reevaluation | None = None
     warned: bool = False  # Whether the user knows of failed evaluations.
@@ -134,6 +153,7 @@ class RunState:
             level=math.inf if code.batches else None,
             validation=code.validation,
             history=History(further=code.columns),
+            average=MeanAverage(averages(settings, code)),
         )
 
     @property
@@ -213,8 +233,10 @@ class RunState:
             self.level = float(np.median(finite)) if finite.size else math.inf
 
     def record(self) -> None:
-        """Take note of a generation in the history."""
+        """Take note of a generation in the history, and of its mean if there is noise."""
         self.history.record(*self.line())
+        if self.noise.noisy:
+            self.average.take(self.es.mean, self.es.kernel)
 
     def line(self) -> tuple[float, ...]:
         """Return the line of the history for this moment."""
@@ -235,9 +257,10 @@ class RunState:
             self.spent += Spent(evaluations=len(table), failed=failed)
 
     def averaged(self, values: Vector) -> Reevaluation:
-        """Return new values of the best point and of the mean as what is known at the end."""
+        """Return new values of the points at the end as what is known then."""
         if self.constraints is None:
-            return Reevaluation(values[:, 0].copy(), values[:, 1].copy())
+            x, mean, *average = (column.copy() for column in values.T)
+            return Reevaluation(x, mean, average=average[0] if average else np.empty(0))
         both = [self.constraints.averaged(values[:, column]) for column in (0, 1)]
         judged = (column.copy() for column in np.array(both).T)
         return Reevaluation(values[:, 0, 0].copy(), values[:, 1, 0].copy(), *judged)
@@ -304,6 +327,7 @@ class RunState:
         del self.es
         self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
         self.noise.begin_again()
+        self.average = MeanAverage(self.average.wanted)
 
     def answer_noise(self) -> None:
         """Return to the sigma before the fall, with twice the population once that is due.
@@ -313,16 +337,31 @@ class RunState:
         Raises MemoryError if that does not fit; nothing has changed then.
         """
         sigma = self.noise.sigma_before()
-        searched = self.evaluations - self.spent.again
         if self.noise.shared and self.es.can_probe:
             # The growth so far was for another reason.
             self.growth = self.start
             self.es.probe(sigma, self.first_population_size * 2**self.growth)
-        elif 2 * self.es.population_size * GENERATIONS <= searched:
+        elif self._due(GENERATIONS):
             self.es.grow(sigma)
             self.growth += 1
         else:
             self.es.resume_at(sigma)
+        self.noise.wait()
+
+    @property
+    def ceiling_due(self) -> bool:
+        """Whether most candidates are at a ceiling of a noisy objective, and more are due."""
+        return self.noise.noisy and self.noise.ceiling and self._due(CEILING_GENERATIONS)
+
+    def _due(self, generations: int) -> bool:
+        """Return whether so many of twice the size fit into what the search has evaluated."""
+        searched = self.evaluations - self.spent.again
+        return 2 * self.es.population_size * generations <= searched
+
+    def answer_ceiling(self) -> None:
+        """Go on with twice the population; MemoryError as below."""
+        self.es.grow()
+        self.growth += 1
         self.noise.wait()
 
     def answer_collapse(self, doublings: int, sigma: float) -> None:
