@@ -296,4 +296,5 @@ class ActiveCMA(AskTell):
     """
 
     name = "active-cma"
+    watches_collapse = True
     search_type = ActiveCMASearch

@@ -243,3 +243,16 @@ def test_a_rugged_objective_is_answered_by_growth_from_longer_steps() -> None:
         return (x * x + 10 * (1 - np.cos(2 * np.pi * x))).sum(1)
 
     assert minimized(rastrigin, seed=5, max_evaluations=60_000).fun < 300
+
+
+@pytest.mark.parametrize("n", [20, 40])
+def test_the_default_for_few_variables_is_not_a_success_where_it_is_stuck_on_a_ridge(n):
+    """Active CMA-ES was called a success at 43 and 45; with n = 20 a second look solves it."""
+
+    def ridge(points):
+        return np.abs(points[:, 0] - 50) + 100 * np.sqrt((points[:, 1:] ** 2).sum(1))
+
+    r = mmes.minimize(ridge, np.full(n, 3.0), 1.0, vectorized=True, seed=1, max_evaluations=60_000)
+    assert r.strategy.startswith("active-cma")
+    assert r.success == (r.fun < 1e-8) == (n == 20)
+    assert not r.success or r.reason is StopReason.CONVERGED_X

@@ -52,6 +52,8 @@ class Lifecycle(Optimizer):
     grows: ClassVar[bool] = True
     watches_collapse: ClassVar[bool] = False
     """Whether values and sigma are compared, to tell a collapse of the steps from convergence."""
+    grows_at_kinks: ClassVar[bool] = False
+    """Whether a larger population is the answer to a collapse; else only success is in doubt."""
 
     def __init__(
         self,
@@ -306,7 +308,9 @@ class Lifecycle(Optimizer):
     def answer_to_collapse(self) -> tuple[int, float] | None:
         """See `Optimizer.answer_to_collapse`."""
         collapse = self._rules.collapse
-        return None if collapse is None else collapse.answer(self.population_size)
+        if collapse is None or not self.grows_at_kinks:
+            return None
+        return collapse.answer(self.population_size)
 
     def look_again(self) -> bool:
         """See `Optimizer.look_again`."""
