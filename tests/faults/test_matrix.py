@@ -69,6 +69,12 @@ def test_row43_triples_of_features_keep_the_laws(part, tmp_path):
     assert not "\n".join(filter(None, found))
 
 
+def test_row43_a_run_that_breaks_at_its_end_is_counted(tmp_path):
+    """The generation before the mean's last evaluation was incomplete, and is made once more."""
+    chosen = FEATURES["resume"], FEATURES["batches"]
+    assert not check(KINDS["auto large"], chosen, 4280156868, tmp_path / "run")
+
+
 # The laws find what is wrong
 
 

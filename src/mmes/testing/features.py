@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from mmes import checkpoint
 from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError
 from mmes.minimize import minimize, resume
@@ -305,11 +306,14 @@ def _resumed(
         except EvaluationError as error:
             if not isinstance(error.__cause__, Broken):
                 raise
-            return error.result, resume(path, rest, **free)  # type: ignore[attr-defined]
-        return None, minimize(rest, **options)  # noise led it elsewhere, and it ended before
+            before: Any = error.result  # type: ignore[attr-defined]
+            # A run that breaks at its end, after an incomplete generation, makes that once more.
+            repeated = before.nfev - checkpoint.read(path)[0]["evaluations"]
+            return before, repeated, resume(path, rest, **free)
+        return None, 0, minimize(rest, **options)  # noise led it elsewhere, and it ended before
 
-    (before, result), warned = _recorded(run)
-    seen = rest.seen()
+    (before, repeated, result), warned = _recorded(run)
+    seen = rest.seen(skipped=repeated)
     if before is not None:
         seen = Seen(
             calls=seen.calls + before.nfev,

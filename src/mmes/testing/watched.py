@@ -185,11 +185,11 @@ class Watched:
         except ArithmeticError:
             return math.nan
 
-    def seen(self) -> Seen:
-        """Return the recorded calls."""
+    def seen(self, skipped: int = 0) -> Seen:
+        """Return the recorded calls, without the first `skipped`."""
         path = Path(self.file)
         data = path.read_bytes() if path.exists() else b""
-        records = list(_RECORD.iter_unpack(data))
+        records = list(_RECORD.iter_unpack(data))[skipped:]
         values = [value for value, _, _, _ in records if not math.isnan(value)]
         return Seen(
             calls=len(records),
