@@ -296,5 +296,4 @@ class ActiveCMA(AskTell):
     """
 
     name = "active-cma"
-    watches_collapse = True
     search_type = ActiveCMASearch

@@ -118,7 +118,7 @@ class AdaptiveMMES(MMES):
     name = "adaptive"
     search_type = AdaptiveSearch
     on_manifolds = False
-    watches_collapse = grows_at_kinks = True
+    grows_at_kinks = True
 
     def _at_kink(self, doublings: int) -> dict[str, Any]:
         """Let the scales learn faster.

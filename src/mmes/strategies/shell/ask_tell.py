@@ -210,7 +210,7 @@ class AskTell(Lifecycle):
         share = failures / ranked.size
         self._rules.observe(self.generation, self._best_value, (lowest, highest), share, short)
         if self._rules.collapse is not None and not failed:
-            size, damping = ranked.size, self.options["damping"]
+            size, damping = ranked.size, self.options.get("damping", 1.0)
             median = compared.item(ranking.item(size // 2))
             self._rules.collapse.observe(self.generation, sigma, median, size, damping)
 

@@ -50,8 +50,6 @@ class Lifecycle(Optimizer):
 
     search_type: ClassVar[type[Search]]
     grows: ClassVar[bool] = True
-    watches_collapse: ClassVar[bool] = False
-    """Whether values and sigma are compared, to tell a collapse of the steps from convergence."""
     grows_at_kinks: ClassVar[bool] = False
     """Whether a larger population is the answer to a collapse; else only success is in doubt."""
 
@@ -118,7 +116,7 @@ class Lifecycle(Optimizer):
         self._begin_counting(as_candidate(kernel, start, self._n, self._walls()))
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
-        watched = self.watches_collapse and not self.probes and self._rounded is None
+        watched = not self.probes and self._rounded is None
         self._rules = StopRules(
             self.options,
             self.sigma0,
