@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from mmes.base.reasons import StopReason
-from mmes.run.noise import REEVALUATIONS
 from mmes.run.state import RunState
 
+# Evaluations of the best point and of the mean, each, at the end of a noisy run.
+_REEVALUATIONS = 10
 # Time kept at most for the evaluations at the end, where their number was left to us.
 _KEPT_SHARE = 0.2
 
@@ -104,7 +105,7 @@ class Limits:
         noisy = self._state.noise.noisy or self._given["noise"] == "yes"
         if given is not None or not noisy:
             return given or 0
-        return int(min(REEVALUATIONS, max(self._budget_left // self.contenders, 0)))
+        return int(min(_REEVALUATIONS, max(self._budget_left // self.contenders, 0)))
 
     # All of them
 

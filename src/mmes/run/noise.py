@@ -38,8 +38,6 @@ ASKED = 3
 """Evaluations of one point that answer a suspicion."""
 ROUNDS = 3
 """How often so many are made at most, while failures leave nothing to compare."""
-REEVALUATIONS = 10
-"""Evaluations of the best point and of the mean at the end of a noisy run."""
 SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
 # Sigma fell by this factor since the values last fell: suspicious.
 _FALL = 10.0

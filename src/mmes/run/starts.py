@@ -25,6 +25,9 @@ RESTARTABLE = (
     StopReason.INFEASIBLE,
 )
 
+DOUBLINGS = 1
+"""How often the population is doubled at a restart."""
+
 
 def start_seed(seed: int, start: int) -> int:
     """Return the seed of a start: that of the run first, an independent one at each restart."""

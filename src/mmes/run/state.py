@@ -23,6 +23,7 @@ from mmes.run.noise import (
 )
 from mmes.run.observing.history import History
 from mmes.run.settings import RunSettings
+from mmes.run.starts import DOUBLINGS
 from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:
@@ -310,11 +311,11 @@ class RunState:
             self.again = None
 
     def begin_start(self, settings: RunSettings) -> None:
-        """Begin the next start, with twice the population.
+        """Begin the next start, with a larger population (`DOUBLINGS`).
 
         Raises MemoryError if that does not fit; nothing has changed then.
         """
-        settings.check_memory(self.es, self.growth + 1, self.first_population_size)
+        settings.check_memory(self.es, self.growth + DOUBLINGS, self.first_population_size)
         if self.constraints is None:
             value, x = self.best_seen()
             self.best = value, self.es.kernel.copy(x)
@@ -322,7 +323,7 @@ class RunState:
             self.constraints.begin_again()
         self.spent += self.here()
         self.start += 1
-        self.growth += 1
+        self.growth += DOUBLINGS
         # The memory of the finished search is released before the next one is created.
         del self.es
         self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
