@@ -75,6 +75,11 @@ def test_row43_a_run_that_breaks_at_its_end_is_counted(tmp_path):
     assert not check(KINDS["auto large"], chosen, 4280156868, tmp_path / "run")
 
 
+def test_row43_a_mean_that_fails_on_the_last_batch_has_no_value_in_both_runs(tmp_path):
+    chosen = FEATURES["workers"], FEATURES["caught"], FEATURES["batches"]
+    assert not check(KINDS["auto large"], chosen, 1779859952, tmp_path / "run")
+
+
 # The laws find what is wrong
 
 

@@ -149,7 +149,8 @@ def a_run_equals_its_twin(trial: Trial) -> None:
         return
     for name in _COMPARED:
         here, there = getattr(one, name, None), getattr(other, name, None)
-        require(here == there, f"{name} is {here}, but {there} in its twin")
+        same = here == there or (here != here and there != there)  # NaN: the point failed
+        require(same, f"{name} is {here}, but {there} in its twin")
     for name in ("x", "mean"):
         here, there = (np.asarray(to_numpy(getattr(r, name))) for r in (one, other))
         require(here.tobytes() == there.tobytes(), f"{name} differs from that of its twin")
