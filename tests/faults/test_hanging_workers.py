@@ -141,6 +141,8 @@ def test_row34_a_stuck_worker_ends_with_the_killed_process(script, tmp_path, how
     if how == "stopped":
         for child in started:
             if child.ppid() != process.pid:
+                while child.num_threads() < 2:  # it has just begun, and still holds the server
+                    time.sleep(0.01)
                 child.suspend()
     process.kill()
     _, left = psutil.wait_procs(started, timeout=10)

@@ -97,6 +97,7 @@ def sparse_basis(
             sigma_min=settings.min_sigma,
             mirrored=settings.mirrored,
             stagnation_window="off",
+            noise="off",
         )
         searches, evaluations = searches + 1, evaluations + result.nfev
         if best is None or result.fun < best.fun:
