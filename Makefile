@@ -20,6 +20,9 @@ GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahe
 	tests/strategies/test_devices.py tests/run/test_devices.py tests/replicas/test_devices.py \
 	tests/kernels/gpu/test_normals_ahead.py
 
+# Two tests at a time: one that starts processes has a core for them on most machines.
+SIDE_BY_SIDE := -n 2 --dist worksteal
+
 .PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock release bench reproduce clean
 .DEFAULT_GOAL := test
 
@@ -53,11 +56,11 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 # State on a device (without a GPU: on the CPU, and Triton's kernels in its interpreter), PyTorch's adapter.
 test-torch: $(VENV)/.installed $(VENV)/.torch
-	$(BIN)/python -m pytest -m "not slow" $(GPU_TESTS) tests/integrations/test_torch*.py
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow" $(GPU_TESTS) tests/integrations/test_torch*.py
 
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras
@@ -65,7 +68,7 @@ test-extras: $(VENV)/.installed $(VENV)/.extras
 		tests/project/test_docs.py tests/project/test_code_of_docs.py tests/project/test_five_minutes.py
 
 test-all: $(VENV)/.installed
-	$(BIN)/python -m pytest --timeout 3600
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout 3600
 	$(BIN)/python tools/sanitize.py
 
 # Ten minutes of kills, signals, hostile files, objectives and numbers; prints what was survived.
