@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
 
 import numpy as np
@@ -189,6 +190,25 @@ def test_caught_exceptions_make_failed_candidates() -> None:
         r = mmes.minimize(fragile, X0, 0.5, seed=1, catch=(ArithmeticError,), max_evaluations=500)
     assert r.failed > 0
     assert r.x[0] >= 0.9
+
+
+def misspelt(x):
+    raise KeyError("widht")
+
+
+def misspelt_rows(points):
+    return misspelt(points)
+
+
+@pytest.mark.parametrize("how", [{}, {"workers": 2}, {"workers": "threads"}, {"vectorized": True}])
+def test_the_warning_names_the_exception_that_was_caught(how) -> None:
+    """Failed before: who catches every Exception did not learn of a mistake of his own."""
+    fun = misspelt_rows if how.get("vectorized") else misspelt
+    if how.get("workers") == "threads":
+        how = {"workers": concurrent.futures.ThreadPoolExecutor(2)}
+    with pytest.warns(FailedEvaluationWarning, match="failed with KeyError: 'widht'"):
+        r = mmes.minimize(fun, X0, 0.5, seed=1, catch=(Exception,), max_evaluations=500, **how)
+    assert r.reason is StopReason.ALL_FAILED
 
 
 @pytest.mark.parametrize("vectorized", [False, True])

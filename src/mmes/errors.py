@@ -124,6 +124,12 @@ def in_words(error: BaseException) -> str:
         return f"<its message cannot be shown: {type(second).__name__}>"
 
 
+def named(error: BaseException) -> str:
+    """Return the name of an error and the beginning of its message."""
+    words = " ".join(in_words(error).split())
+    return f"{type(error).__name__}: {words[:200]}" if words else type(error).__name__
+
+
 def note(first: BaseException, later: BaseException) -> None:
     """Add an error that occurred while another one was handled as a note to the first."""
     first.add_note(f"mmes: another error followed, {type(later).__name__}: {in_words(later)}")

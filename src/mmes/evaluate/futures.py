@@ -102,6 +102,7 @@ class FuturesEvaluator(Evaluator):
                         continue
                     outcome.raise_error(points[batch.start : batch.stop], batch, generation)
                     values[batch.start : batch.stop] = outcome.values
+                    self.caught = self.caught or outcome.caught
                     done[batch] = True
         finally:
             for future in running:

@@ -34,6 +34,9 @@ class Evaluator(Protocol):
     on_demand: bool = False
     """Whether `evaluate` takes `RowsOnDemand` in place of an array; else it is called in parts."""
 
+    caught: str = ""
+    """The first exception that was caught, in words; empty if there was none, or nobody knows."""
+
     words: str = ""
     """What is worth saying about who evaluates, for the first line of a display."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.errors import EvaluationError, in_words
+from mmes.errors import EvaluationError, in_words, named
 from mmes.evaluate.constrained import ConstrainedObjective
 from mmes.evaluate.factory import made
 from mmes.evaluate.protocol import Exceptions, located, mark
@@ -57,10 +57,11 @@ class Task:
         if isinstance(points, np.ndarray):
             points.flags.writeable = False
         values: list[Any] = []
+        caught: list[str] = []
         answering = False  # whether the objective has returned, so that the value is to blame
         try:
             if self.vectorized:
-                answer = self._call(points, [np.nan] * len(points))
+                answer = self._call(points, [np.nan] * len(points), caught)
                 answering = True
                 # Rows of values have passed this door; they travel as they are.
                 rows = type(answer) is list and all(type(item) is Measured for item in answer)
@@ -68,7 +69,7 @@ class Task:
             else:
                 for x in points:
                     answering = False
-                    answer = self._call(x, np.nan)
+                    answer = self._call(x, np.nan, caught)
                     answering = True
                     values.append(as_value(answer))
                     if after_each is not None:
@@ -77,12 +78,14 @@ class Task:
             seconds = time.perf_counter() - began
             trace = traceback.format_exc()
             return Outcome(values, seconds, sendable(error), answering, trace, self.vectorized)
-        return Outcome(values, time.perf_counter() - began)
+        return Outcome(values, time.perf_counter() - began, caught="".join(caught))
 
-    def _call(self, x: NDArray[np.float64], failed: Any) -> Any:
+    def _call(self, x: NDArray[np.float64], failed: Any, caught: list[str]) -> Any:
         try:
             return answer_of(self.objective, x)
-        except self.catch:
+        except self.catch as error:
+            if not caught:
+                caught.append(named(error))
             return failed
 
 
@@ -97,6 +100,7 @@ class Outcome:
     refused: bool = False  # Whether the error is about the returned value.
     trace: str = ""  # The worker's traceback.
     vectorized: bool = False  # Whether one call should return all values.
+    caught: str = ""  # The first exception that was caught, in words.
 
     def raise_error(
         self, points: NDArray[np.float64], candidates: Sequence[int], generation: int

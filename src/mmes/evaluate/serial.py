@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.errors import named
 from mmes.evaluate.protocol import Evaluator, Exceptions, located, mark
 from mmes.evaluate.rows import parts
 from mmes.evaluate.values import answer_of, as_value, as_values, joined, together
@@ -18,6 +19,9 @@ class _HereEvaluator(Evaluator):
 
     def __init__(self, objective: Callable[[Any], Any], catch: Exceptions = ()):
         self._objective, self._catch = objective, catch
+
+    def _note(self, error: BaseException) -> None:
+        self.caught = self.caught or named(error)
 
     def close(self) -> None:
         """See `Evaluator.close`: nothing is held."""
@@ -42,7 +46,8 @@ class SerialEvaluator(_HereEvaluator):
     def _value(self, x: Any, candidate: int, generation: int) -> float:
         try:
             answer = answer_of(self._objective, x)
-        except self._catch:
+        except self._catch as error:
+            self._note(error)
             answer = np.nan
         except Exception as error:
             raise located(error, x, candidate, generation) from error
@@ -72,7 +77,8 @@ class VectorizedEvaluator(_HereEvaluator):
         count = points.shape[0]
         try:
             answer = answer_of(self._objective, points)
-        except self._catch:
+        except self._catch as error:
+            self._note(error)
             return np.full(count, np.nan)
         except Exception as error:
             raise located(error, points, first, generation) from error

@@ -240,7 +240,7 @@ class Run:
                     state.take_start(x, value.item())
                 else:
                     state.take_measured(x[None], value[0])
-            state.warn_of_failures(value[..., 0])
+            state.warn_of_failures(value[..., 0], self._evaluator.caught)
 
     # One generation
 
@@ -267,7 +267,7 @@ class Run:
         if complete:
             self._evaluation.told(values)
             self._validate()
-        state.warn_of_failures(values)
+        state.warn_of_failures(values, self._evaluator.caught)
         if self._limits.target_reached():
             return StopReason.TARGET_REACHED
         if not complete:

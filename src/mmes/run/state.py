@@ -280,14 +280,14 @@ class RunState:
         if value < self.best_value:
             self.best = value, self.es.kernel.copy(x)
 
-    def warn_of_failures(self, values: Vector) -> None:
-        """Warn the user, once, where evaluations failed."""
+    def warn_of_failures(self, values: Vector, caught: str = "") -> None:
+        """Warn the user, once, where evaluations failed; `caught` names an exception, if any."""
         if not self.warned and np.isnan(values).any():
             self.warned = True
             warn_user(
-                f"an evaluation returned NaN or failed (generation {self.generations}); failed "
-                "candidates rank last and are counted in Result.failed. This warning is issued "
-                "once per run",
+                f"an evaluation {f'failed with {caught}' if caught else 'returned NaN or failed'} "
+                f"(generation {self.generations}); failed candidates rank last and are counted in "
+                "Result.failed. This warning is issued once per run",
                 FailedEvaluationWarning,
             )
 

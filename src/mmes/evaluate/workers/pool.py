@@ -129,6 +129,7 @@ class ProcessEvaluator(Evaluator):
                 assert batch is not None  # a worker answers what it was asked
                 outcome.raise_error(points[batch.start : batch.stop], batch, generation)
                 values[batch.start : batch.stop] = outcome.values
+                self.caught = self.caught or outcome.caught
                 done[batch] = True
                 self._learn_duration(outcome.seconds / len(batch))
         return first_part(values, done)
