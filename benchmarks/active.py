@@ -13,7 +13,7 @@ import numpy as np
 
 import mmes
 from mmes.problems import get
-from mmes.run.starts import uniform_start
+from mmes.run.restarts import uniform_start
 
 PROBLEMS = ("sphere", "cigar", "discus", "rotated_ellipsoid", "rosenbrock")
 STRATEGIES = ("cma-es", "active-cma")

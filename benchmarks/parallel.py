@@ -17,7 +17,7 @@ from mmes.evaluate.remote import Task
 from mmes.evaluate.serial import SerialEvaluator
 from mmes.evaluate.workers.pool import ProcessEvaluator
 from mmes.evaluate.workers.shared import SHARED_BYTES
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import default_population_size
 
 
 class Sleeps:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from mmes import checkpoint as checkpoint
     from mmes import replicas
     from mmes.constraints import Equality
-    from mmes.strategies.mmes.mixture import Mixture
+    from mmes.strategies.mmes.sampling_law import Mixture
 
 
 # Imported when they are used: asyncio and ssl for the replicas would take a third of the import

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.run.starts import start_point, uniform_start
+from mmes.run.restarts import start_point, uniform_start
 from mmes.spaces.space import Space
 from mmes.spaces.start import checked_sigma, size_of_box
 

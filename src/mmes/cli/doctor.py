@@ -26,7 +26,7 @@ from mmes.kernels import native_problem
 from mmes.replicas import digests
 from mmes.strategies import automatic
 from mmes.strategies.mmes.parameters import default_archive_size
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import default_population_size
 from mmes.testing.hostile import sphere
 
 EXTRAS = {

@@ -13,11 +13,11 @@ from mmes.cli.arguments import (
     vector_of,
 )
 from mmes.cli.carry_out import Notes, carry_out, display
+from mmes.cli.objective import BuiltIn, load_target
 from mmes.cli.replicas import workers_of
-from mmes.cli.run_flags import add_common, constraints_of
+from mmes.cli.shared_flags import add_common, constraints_of
 from mmes.cli.start import bounds_of, where_to_start
 from mmes.cli.status import Mistake, checked
-from mmes.cli.target import BuiltIn, load_target
 from mmes.minimize import Run
 from mmes.run.options import LIMITS, RUN_OPTIONS
 from mmes.strategies import AUTO_LIMIT, get_strategy, is_auto, options_of

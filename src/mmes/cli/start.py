@@ -11,7 +11,7 @@ from mmes.base.randomness import fresh_seed
 from mmes.cli.arguments import vector
 from mmes.cli.status import Mistake
 from mmes.problems import Problem
-from mmes.run.starts import uniform_start
+from mmes.run.restarts import uniform_start
 from mmes.spaces.bounds import checked_bounds
 from mmes.spaces.start import size_of_box
 

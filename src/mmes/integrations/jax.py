@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmes.base.extras import missing
 from mmes.integrations.precision import SmallSteps
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import default_population_size
 
 try:
     import jax

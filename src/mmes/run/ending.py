@@ -14,10 +14,10 @@ from mmes.evaluate.protocol import location_of
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
 from mmes.run.noise import Reevaluation
+from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result, result_of
 from mmes.run.saving import Saver
 from mmes.run.settings import RunSettings
-from mmes.run.starts import RESTARTABLE
 from mmes.run.state import RunState, Spent
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmes.base.reasons import StopReason
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
-from mmes.run.starts import RESTARTABLE
+from mmes.run.restarts import RESTARTABLE
 from mmes.run.state import RunState
 
 # Growing is worth it where at least so many generations are left.

@@ -16,8 +16,8 @@ from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError, RestartWarning, warn_user
 from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.arguments import with_arguments
-from mmes.evaluate.batches import with_batches
 from mmes.evaluate.choose import make_evaluator
+from mmes.evaluate.on_batch import with_batches
 from mmes.evaluate.protocol import HoldsDevices, MakesEvaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
@@ -27,11 +27,11 @@ from mmes.run.growth import Growth
 from mmes.run.limits import Limits
 from mmes.run.noise import Verdict
 from mmes.run.observing.progress import Observers, Progress
+from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result
 from mmes.run.resuming import continued, resumed_arguments
 from mmes.run.saving import Saver, checked_notes, restored_state, saved_state
 from mmes.run.settings import RunSettings
-from mmes.run.starts import RESTARTABLE
 from mmes.run.state import Code, RunState, Spent
 from mmes.spaces.manifolds import Manifold
 from mmes.strategies import AskTell, Optimizer

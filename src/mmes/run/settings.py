@@ -13,7 +13,7 @@ from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.evaluate.options import EVALUATION
 from mmes.kernels.devices import started_from
 from mmes.run.options import RUN_OPTIONS, check_together
-from mmes.run.starts import start_point, start_seed
+from mmes.run.restarts import start_point, start_seed
 from mmes.spaces.bounds import checked_bounds, checked_box
 from mmes.spaces.manifolds import checked_manifold
 from mmes.spaces.space import Space

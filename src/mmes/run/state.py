@@ -22,8 +22,8 @@ from mmes.run.noise import (
     Verdict,
 )
 from mmes.run.observing.history import History
+from mmes.run.restarts import DOUBLINGS
 from mmes.run.settings import RunSettings
-from mmes.run.starts import DOUBLINGS
 from mmes.strategies import Optimizer
 
 if TYPE_CHECKING:

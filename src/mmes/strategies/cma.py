@@ -20,12 +20,12 @@ from mmes.strategies.parts.cma_rates import Rates
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     damping_option,
+    default_population_size,
     limit_length,
     mirrored_option,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.parts.search_base import SearchBase
 from mmes.strategies.parts.step_size import Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell

@@ -20,11 +20,11 @@ from mmes.kernels import Handle, StepLaw
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     damping_option,
+    default_population_size,
     mirrored_option,
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.parts.record import Arrays
 from mmes.strategies.parts.search_base import SearchBase
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma

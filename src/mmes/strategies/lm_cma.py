@@ -26,13 +26,13 @@ from mmes.strategies.parts.archive import Archive, claim_row
 from mmes.strategies.parts.population import (
     POPULATION_SIZE,
     damping_option,
+    default_population_size,
     mirrored_option,
     powers,
     rate_option,
     reducing,
     value_or,
 )
-from mmes.strategies.parts.recombination import default_population_size
 from mmes.strategies.parts.search_base import SearchBase
 from mmes.strategies.parts.step_size import PSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.evaluate.batches import OnBatch
+from mmes.evaluate.on_batch import OnBatch
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, lost, worker

@@ -12,7 +12,7 @@ from mmes.base.randomness import child_seed
 from mmes.lab.clustering.competitors import spectral_basis
 from mmes.lab.clustering.objective import Array, SparseSpectralObjective
 from mmes.minimize import minimize
-from mmes.run.starts import random_point
+from mmes.run.restarts import random_point
 from mmes.spaces.manifolds import Grassmann
 
 # A random start needs long steps; beside the spectral solution long ones would forget it.

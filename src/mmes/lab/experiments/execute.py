@@ -20,7 +20,7 @@ from mmes.lab.experiments.results.store import TrialResult, thin
 from mmes.lab.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
-from mmes.run.starts import uniform_start
+from mmes.run.restarts import uniform_start
 from mmes.spaces.space import Space
 from mmes.spaces.start import size_of_box
 

@@ -21,7 +21,7 @@ from mmes.lab.clustering.solve import SearchSettings, sparse_basis
 from mmes.lab.experiments.objectives import load_clustering_graph
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult
-from mmes.run.starts import random_point
+from mmes.run.restarts import random_point
 from mmes.spaces.manifolds import Grassmann
 
 SEARCH_OPTIONS = tuple(f.name for f in fields(SearchSettings) if f.name != "max_evaluations")

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mmes.base.options import Option
-from mmes.strategies.mmes import forces
+from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
 from mmes.strategies.parts.population import value_or

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
 from mmes.spaces.boxes import Box
-from mmes.strategies.mmes import forces, mirroring
+from mmes.strategies.mmes import mirroring
+from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
 from mmes.strategies.mmes.step_mixer import StepMixer

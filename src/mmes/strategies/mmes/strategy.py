@@ -16,7 +16,7 @@ from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive
 from mmes.strategies.mmes.probes import RISING, adapt
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.archive import Archive
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import default_population_size
 from mmes.strategies.parts.record import Arrays, Recorded
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector

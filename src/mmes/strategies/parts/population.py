@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmes.base.options import Option
 from mmes.kernels import Handle, Kernel, ReducingKernel, StepLaw
-from mmes.strategies.parts.recombination import default_population_size, effective_size, log_weights
+from mmes.strategies.parts.recombination import effective_size, log_weights
 from mmes.strategies.shell.protocol import Vector
 
 POPULATION_SIZE = Option(
@@ -23,6 +23,11 @@ POPULATION_SIZE = Option(
     default_text="4 + floor(3 ln n)",
     low=2,
 )
+
+
+def default_population_size(n: int) -> int:
+    """Return lambda = 4 + floor(3 ln n)."""
+    return 4 + math.floor(3 * math.log(n))
 
 
 def grown_options(options: dict[str, Any], population_size: int, doublings: int) -> dict[str, Any]:

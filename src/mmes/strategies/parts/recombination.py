@@ -1,4 +1,4 @@
-"""Population size, recombination weights and bounds of sigma of all strategies."""
+"""Recombination weights and bounds of sigma of all strategies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-def default_population_size(n: int) -> int:
-    """Return lambda = 4 + floor(3 ln n)."""
-    return 4 + math.floor(3 * math.log(n))
 
 
 def log_weights(mu: int) -> NDArray[np.float64]:

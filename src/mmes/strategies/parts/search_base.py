@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Handle, RecombineCall, SampleCall, StepLaw
-from mmes.strategies.parts.population import POPULATION_SIZE, Population, value_or
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import (
+    POPULATION_SIZE,
+    Population,
+    default_population_size,
+    value_or,
+)
 from mmes.strategies.parts.record import Recorded, S
 from mmes.strategies.shell.protocol import Setup, Vector
 

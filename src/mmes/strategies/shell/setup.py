@@ -15,7 +15,7 @@ from mmes.kernels.devices import check_able
 from mmes.spaces.boxes import BOXES, Box, BoxCode, Rounded, Start
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Extent, Space
-from mmes.strategies.parts.recombination import default_population_size
+from mmes.strategies.parts.population import default_population_size
 from mmes.strategies.shell.protocol import Search, Setup
 
 # Candidates that are made a few at a time take this share of the memory.

@@ -11,7 +11,7 @@ from mmes.lab.experiments.analysis.statistics import Floats, summarize
 from mmes.lab.experiments.analysis.tables import Cell, Line, Table
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.lab.experiments.sections.setting import full
-from mmes.strategies.mmes.mixture import Mixture
+from mmes.strategies.mmes.sampling_law import Mixture
 
 VARIABLES, DIRECTIONS, RATE, SAMPLES = 1000, 200, 0.01, 10_000
 STRENGTHS = tuple(range(2, 33, 2))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mmes.cli.arguments import Parser, add_options, number
+from mmes.cli.objective import load_target
 from mmes.cli.replicas import FORMS
-from mmes.cli.target import load_target
 from mmes.evaluate.options import EVALUATION
 from mmes.run.options import CHECKPOINTS
 

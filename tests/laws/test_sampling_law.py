@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmes.strategies.mmes.ages import age_probabilities, cumulative_ages, directed_share
-from mmes.strategies.mmes.mixture import Mixture
+from mmes.strategies.mmes.sampling_law import Mixture
 
 
 def enumerate_components(mixture: Mixture):

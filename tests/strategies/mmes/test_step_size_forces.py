@@ -9,7 +9,8 @@ import pytest
 
 import mmes
 from mmes.kernels import ReferenceKernel
-from mmes.strategies.mmes import forces, mirroring
+from mmes.strategies.mmes import mirroring
+from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.parts.step_size import normal_cdf
 
 N = 120

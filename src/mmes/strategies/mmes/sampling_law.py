@@ -10,6 +10,8 @@ and the mixture draws l directions with replacement, direction j with probabilit
 
 at cost O(n l) whatever m is. Both have mean 0 and covariance C_a; all odd moments vanish; the k-th
 moments differ by O(1/l).
+
+It is here to be examined and compared with; what a search draws is decided in `step_mixer`.
 """
 
 from __future__ import annotations
