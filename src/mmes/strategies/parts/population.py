@@ -1,4 +1,4 @@
-"""Common parts of the rivals: population and weights, options, sampling."""
+"""Population size, growth, options and sampling that strategies share."""
 
 from __future__ import annotations
 
