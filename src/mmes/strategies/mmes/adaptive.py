@@ -5,8 +5,8 @@ It uses the generation of MMES with five changes:
 - adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n);
 - adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
   the objective decides the ranking, mirrored pairs where its curvature does;
-- a step size by two forces at the rate lambda / n (`step_size_forces`), so that the mutation strength does
-  not collapse at kinks or on a rugged objective;
+- a step size by two forces at the rate lambda / n (`step_size_forces`), so that the mutation
+  strength does not collapse at kinks or on a rugged objective;
 - a mixing rate of at most 1 - (2/3)^(1/m), so that the isotropic part keeps two thirds of the
   variance and the first steps have about the length sigma0, even with few variables;
 - no row for the start point: every generation has lambda candidates.
