@@ -186,8 +186,9 @@ def test_parents_alone_give_the_serial_bits(name, monkeypatch):
     by_all = sum(made)
     made.clear()
     equal(with_replicas, run(rosenbrock, **CASES[name]))
-    # The head makes all; each of three replicas a third, and the parents among the others.
-    assert by_all < (1 + 3 * 0.85) * sum(made)
+    # The head makes all; each of three replicas a third, and the parents among the others. On a
+    # busy machine a quick replica takes over the rows of a slow one.
+    assert by_all < (1 + 3 * 0.95) * sum(made)
 
 
 def test_a_search_that_grows_takes_its_replicas_along():
