@@ -334,6 +334,7 @@ def test_restarts_without_bounds_begin_around_x0() -> None:
         assert 0 < np.abs(starts[start] - 100).max() < 5
 
 
+@pytest.mark.slow
 def test_restarts_solve_what_one_start_does_not() -> None:
     def batch(X):
         return (X**2 - 10 * np.cos(2 * np.pi * X) + 10).sum(axis=1)

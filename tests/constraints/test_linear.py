@@ -70,6 +70,7 @@ def test_other_constraints_still_count() -> None:
     assert result.x[0] >= 1.0 - 1e-6
 
 
+@pytest.mark.slow
 def test_integers_keep_their_values() -> None:
     plane = SimpleNamespace(A=np.array([[1.0, 1.0, 3.0]]), lb=5.3, ub=9.0)
     result = mmes.minimize(

@@ -137,6 +137,7 @@ def noisy(strength: float, seed: int) -> tuple[Any, list[int]]:
     return constraint, calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["auto", "yes"])
 def test_a_noisy_constraint_is_met_on_the_average(noise: str) -> None:
     """The multipliers saw the parents alone: those whose violation was measured too small."""

@@ -202,6 +202,7 @@ def test_noise_in_a_constraint_is_averaged() -> None:
     assert abs(result.fun - 2.0) < 0.15
 
 
+@pytest.mark.slow
 def test_restarts_keep_the_best_feasible_point() -> None:
     def wavy(x: Any) -> float:
         return float(np.sum(x * x - 4.0 * np.cos(5.0 * x) + 4.0))
@@ -249,6 +250,7 @@ def test_many_active_constraints_have_a_feasible_point() -> None:
     assert abs(result.fun) < 1e-3
 
 
+@pytest.mark.slow
 def test_values_that_keep_moving_by_less_than_the_tolerance_have_converged() -> None:
     """The cube of Klee and Minty: its first variables matter less than the tolerance."""
 

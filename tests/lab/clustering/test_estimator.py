@@ -21,6 +21,7 @@ def moons(count: int) -> tuple[np.ndarray, np.ndarray]:
     return make_moons(count, noise=0.06, random_state=1)
 
 
+@pytest.mark.slow
 def test_scikit_learn_s_own_checks():
     # Few evaluations: the checks are about the interface, and the spectral start is good already.
     with warnings.catch_warnings():
