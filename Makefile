@@ -20,7 +20,7 @@ GPU_TESTS := tests/kernels/gpu/test_device_kernels.py tests/kernels/gpu/test_ahe
 	tests/strategies/test_devices.py tests/run/test_devices.py tests/replicas/test_devices.py \
 	tests/kernels/gpu/test_normals_ahead.py
 
-# Two tests at a time: one that starts processes has a core for them on most machines.
+# Two tests at a time, for two cores. Which of them runs where does not matter: each has its own folder.
 SIDE_BY_SIDE := -n 2 --dist worksteal
 
 .PHONY: install demo test test-all test-torch test-extras test-gpu attack lint docs docs-test lock release bench reproduce clean
