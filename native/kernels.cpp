@@ -173,6 +173,16 @@ void add_squares(double* __restrict sum, const float* const* z, const double* we
     }
 }
 
+// Eight sums side by side, so that the order of adding is that of the lanes; beyond the last entry there are zeros.
+double tile_sum(const double* tile) {
+    double lane[8] = {};
+    for (std::size_t i = 0; i < kTile; i += 8)
+        for (std::size_t k = 0; k < 8; ++k) lane[k] += tile[i + k];
+    for (std::size_t half = 4; half > 0; half /= 2)
+        for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
+    return lane[0];
+}
+
 void scale_increments(const ScaleArguments& a, std::size_t begin, std::size_t end) {
     alignas(64) float made[4][kTile];
     alignas(64) double tile[kTile];
@@ -198,13 +208,34 @@ void scale_increments(const ScaleArguments& a, std::size_t begin, std::size_t en
         }
         double* __restrict out = a.increments + begin;
         for (std::size_t i = 0; i < count; ++i) out[i] = tile[i];
-        // Eight sums side by side, so that the order of adding is that of the lanes; beyond `count` there are zeros.
-        double lane[8] = {};
-        for (std::size_t i = 0; i < kTile; i += 8)
-            for (std::size_t k = 0; k < 8; ++k) lane[k] += tile[i + k];
-        for (std::size_t half = 4; half > 0; half /= 2)
-            for (std::size_t k = 0; k < half; ++k) lane[k] += lane[half + k];
-        a.sums[begin / kTile] = lane[0];
+        a.sums[begin / kTile] = tile_sum(tile);
+    }
+}
+
+void learn(const LessonArguments& a, std::size_t begin, std::size_t end) {
+    alignas(64) double steps[kTile];
+    alignas(64) double squares[kTile];
+    for (; begin < end; begin += kTile) {
+        const std::size_t count = end - begin < kTile ? end - begin : kTile;
+        for (std::size_t i = 0; i < kTile; ++i) steps[i] = squares[i] = 0.0;
+        double* __restrict path = a.path + begin;
+        double* __restrict lessons = a.lessons + begin;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double former = path[i], x = lessons[i] - a.mean;
+            // By the path before this generation: so the rate and the lesson are independent.
+            const double above = former * former - a.threshold;
+            const double wanted = a.factor + a.slope * (above > 0.0 ? above : 0.0);
+            const double step = a.rate * (wanted < a.fastest ? wanted : a.fastest) * x;
+            const double raised = step < -a.limit ? -a.limit : step;
+            steps[i] = raised > a.limit ? a.limit : raised;
+            const double now = former * a.decay + a.gain * x;
+            const double square = now * now;
+            squares[i] = square < a.threshold ? square : a.threshold;
+            path[i] = now;
+            lessons[i] = steps[i];
+        }
+        a.step_sums[begin / kTile] = tile_sum(steps);
+        a.square_sums[begin / kTile] = tile_sum(squares);
     }
 }
 
@@ -234,6 +265,6 @@ void grow(double* __restrict scale, const double* __restrict increments, double 
 }  // namespace
 
 const KernelTable table = {words,     uniforms,             normals,          first_words, first_normals, sample,
-                           recombine, sample_and_recombine, scale_increments, grow,        confine};
+                           recombine, sample_and_recombine, scale_increments, learn,       grow,          confine};
 
 }  // namespace mmes::MMES_LEVEL

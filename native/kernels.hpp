@@ -105,6 +105,18 @@ struct ScaleArguments {
     KeptNoise kept;  // if nothing is kept, the noise is made again
 };
 
+struct LessonArguments {
+    double* path;         // (n), moved by the lessons
+    double* lessons;      // (n), replaced by the increments of the logarithm of the scale
+    double* step_sums;    // (tiles), written: the sum of the increments of each tile
+    double* square_sums;  // (tiles), written: the sum of min(path^2, threshold) of each tile
+    double mean;          // of the lessons
+    double rate;          // c_d / 2
+    double limit;         // increments are clipped to +-limit
+    double decay, gain;   // of the path
+    double factor, slope, threshold, fastest;
+};
+
 struct KernelTable {
     void (*words)(std::uint32_t* out, std::size_t count, Address at);
     void (*uniforms)(double* out, std::size_t count, Address at);
@@ -119,6 +131,8 @@ struct KernelTable {
     void (*sample_and_recombine)(const SampleArguments&, const RecombineArguments&, double* memory, std::size_t width,
                                  std::size_t begin, std::size_t end);
     void (*scale_increments)(const ScaleArguments&, std::size_t begin, std::size_t end);
+    // Lessons become increments, each variable at its own rate, and move their path.
+    void (*learn)(const LessonArguments&, std::size_t begin, std::size_t end);
     // scale_i <- scale_i exp(increments_i - mean), for abs(increments_i - mean) <= 1/2.
     void (*grow)(double* scale, const double* increments, double mean, std::size_t count);
     // image <- the points of the box that stand for `points`; both may be the same memory.

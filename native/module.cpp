@@ -296,32 +296,60 @@ void sample_and_recombine(const Level& level, int threads, nb::tuple sampled, nb
     });
 }
 
-// `record` is a ScaleCall; `kept` is what `sample` kept of that generation.
-void adapt_scale(const Level& level, int threads, nb::tuple record, double limit, std::optional<Array<float, 2>> kept) {
+// `record` is a ScaleCall; `kept` is what `sample` kept of that generation. Returns what `Kernel.adapt_scale` does.
+double adapt_scale(const Level& level, int threads, nb::tuple record, double limit,
+                   std::optional<Array<float, 2>> kept) {
     const Record<ScaleCall> call(record);
     const auto scale = call.array<double, 1>(ScaleCall::scale);
     const auto weights = call.array<const double, 1>(ScaleCall::weights);
+    const bool learning = !call[ScaleCall::lessons].is_none();
     const std::size_t n = scale.shape(0);
-    std::vector<double> sums((n + kTile - 1) / kTile);
+    const double rate = call.get<double>(ScaleCall::rate), count = static_cast<double>(n);
+    std::vector<double> sums((n + kTile - 1) / kTile), squares;
     const std::unique_ptr<double[]> increments(new double[n]);  // not filled
     const ScaleArguments a{increments.get(),
                            sums.data(),
                            weights.data(),
                            weights.shape(0),
-                           call.get<double>(ScaleCall::rate),
-                           limit,
+                           learning ? 1.0 : rate,
+                           learning ? std::numeric_limits<double>::infinity() : limit,
                            {static_cast<Noise>(call.get<int>(ScaleCall::noise)),
                             call.get<std::uint64_t>(ScaleCall::seed), call.get<std::uint32_t>(ScaleCall::generation)},
                            kept_noise(kept, weights.shape(0), n)};
+    LessonArguments lessons{};
+    if (learning) {
+        const Record<Lessons> given(call[ScaleCall::lessons]);
+        const auto path = given.array<double, 1>(Lessons::path);
+        require(path.shape(0) == n, "path and scale differ in length");
+        squares.resize(sums.size());
+        lessons = {path.data(),
+                   increments.get(),
+                   sums.data(),
+                   squares.data(),
+                   0.0,
+                   rate,
+                   limit,
+                   given.get<double>(Lessons::decay),
+                   given.get<double>(Lessons::gain),
+                   given.get<double>(Lessons::factor),
+                   given.get<double>(Lessons::slope),
+                   given.get<double>(Lessons::threshold),
+                   given.get<double>(Lessons::fastest)};
+    }
     double* entries = scale.data();
     const KernelTable& kernel = *level.kernels;
     nb::gil_scoped_release unlocked;
     over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) { kernel.scale_increments(a, begin, end); });
+    if (learning) {
+        lessons.mean = exact_sum(sums) / count;
+        over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) { kernel.learn(lessons, begin, end); });
+    }
     // Less the mean: the overall size belongs to sigma.
-    const double mean = exact_sum(sums) / static_cast<double>(n);
+    const double mean = exact_sum(sums) / count;
     over_coordinates(n, threads, [&](std::size_t begin, std::size_t end) {
         kernel.grow(entries + begin, increments.get() + begin, mean, end - begin);
     });
+    return exact_sum(squares);
 }
 
 void confine(const Level& level, int threads, Array<double, 2> image, Array<const double, 2> points,

@@ -18,7 +18,8 @@ MMES_RECORD(DrawnRows, cumulative, order, used, factor)
 MMES_RECORD(StepLaw, isotropic, rows, factors, noise, scale, scale_rows, isotropic_each, drawn)
 MMES_RECORD(SampleCall, population, draws, mean, sigma, directions, law, box, seed, generation, rows, keep_noise)
 MMES_RECORD(RecombineCall, population, parents, weights, mean, path, decay, gain, archive_row, ranking)
-MMES_RECORD(ScaleCall, scale, weights, rate, noise, seed, generation)
+MMES_RECORD(Lessons, path, decay, gain, factor, slope, threshold, fastest)
+MMES_RECORD(ScaleCall, scale, weights, rate, noise, seed, generation, lessons)
 MMES_RECORD(NoiseWithin, population, weights, draws, mean, scale, size, box, noise, seed, generation)
 
 #undef MMES_RECORD
@@ -58,6 +59,7 @@ inline nb::dict record_fields() {
     fields["StepLaw"] = StepLaw::fields;
     fields["SampleCall"] = SampleCall::fields;
     fields["RecombineCall"] = RecombineCall::fields;
+    fields["Lessons"] = Lessons::fields;
     fields["ScaleCall"] = ScaleCall::fields;
     fields["NoiseWithin"] = NoiseWithin::fields;
     return fields;

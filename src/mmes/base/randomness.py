@@ -71,6 +71,8 @@ class Stream(IntEnum):
     """Mutations of single coordinates."""
     LOCAL_STEP = 16
     """Steps of a local search, or of a particle."""
+    FIRST_LESSONS = 17
+    """Start values of the path of lessons about the scales."""
 
 
 def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:

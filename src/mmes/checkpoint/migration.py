@@ -47,5 +47,7 @@ def from_format_1(state: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any]
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
     named = {"isotropic" if name == "noise" else name: value for name, value in options.items()}
-    # Before there was a choice, AdaptiveMMES (which alone has `mirroring`) had the paired test.
-    return {"step_size": "paired", **named} if "mirroring" in named else named
+    # Before there was a choice, AdaptiveMMES (which alone has `mirroring`) had the paired test, and
+    # learnt the scales at a fixed rate.
+    former = {"step_size": "paired", "scale_rate": "fixed"}
+    return former | named if "mirroring" in named else named

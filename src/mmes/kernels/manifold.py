@@ -91,7 +91,7 @@ class ManifoldKernel(HostVectors):
         """Refuse: the tangents of a whole generation must be stored."""
         raise ValueError(f"a search on {self.manifold} must store its population")
 
-    def adapt_scale(self, call: ScaleCall) -> None:
+    def adapt_scale(self, call: ScaleCall) -> float:
         """Refuse: the coordinates of a manifold have no scales."""
         raise ValueError(f"scaling='adaptive' cannot be combined with {self.manifold}")
 

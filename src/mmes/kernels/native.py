@@ -14,6 +14,7 @@ from mmes.kernels.host import aligned
 from mmes.kernels.protocol import (
     KEPT_NOISE_BYTES,
     DrawnRows,
+    Lessons,
     Noise,
     NoiseWithin,
     RecombineCall,
@@ -25,7 +26,7 @@ from mmes.kernels.protocol import (
 from mmes.kernels.reference import SCALE_INCREMENT_LIMIT, ReferenceKernel
 from mmes.spaces.boxes import Box, BoxCode
 
-RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, ScaleCall, NoiseWithin)
+RECORDS = (DrawnRows, StepLaw, SampleCall, RecombineCall, Lessons, ScaleCall, NoiseWithin)
 """The records that C++ reads, by the places that their fields had when it was compiled."""
 
 
@@ -107,12 +108,12 @@ class NativeKernel(ReferenceKernel):
         threads = self._threads_for(step.mean.size * step.parents.size)
         _native.sample_and_recombine(self._level, threads, sampling, step)
 
-    def adapt_scale(self, call: ScaleCall) -> None:
+    def adapt_scale(self, call: ScaleCall) -> float:
         """See `Kernel.adapt_scale`."""
         threads = self._threads_for(call.scale.size * call.weights.size)
         address = call.seed, call.generation, call.noise, call.weights.size, call.scale.size
         kept = self._kept.found(address)
-        _native.adapt_scale(self._level, threads, call, SCALE_INCREMENT_LIMIT, kept)
+        return _native.adapt_scale(self._level, threads, call, SCALE_INCREMENT_LIMIT, kept)
 
     def confine(self, image: Vector, points: Vector, box: Box) -> None:
         """See `Kernel.confine`."""

@@ -118,12 +118,29 @@ class RecombineCall(NamedTuple):
     ranking: Handle | None = None
 
 
+class Lessons(NamedTuple):
+    """The path of what generations say about the scale of each coordinate, moved in place.
+
+    With x the lesson of this generation, less its mean over the coordinates, the path q becomes
+    decay * q + gain * x. What it was before decides how fast coordinate k learns: at `factor` times
+    the rate, and by `slope` more for each unit of q_k^2 above `threshold`, up to `fastest`.
+    """
+
+    path: Handle
+    decay: float
+    gain: float
+    factor: float
+    slope: float
+    threshold: float
+    fastest: float
+
+
 class ScaleCall(NamedTuple):
     """One update of the scale d of each coordinate, in place.
 
     d_k grows by exp(rate * sum_i weights_i z_{0,i,k}^2), at constant mean of log d. `weights` has
     one entry per draw; the isotropic parts z_0 of the generation are generated again from their
-    address.
+    address. With `lessons`, each coordinate has a rate of its own.
     """
 
     scale: Handle
@@ -132,6 +149,7 @@ class ScaleCall(NamedTuple):
     noise: Noise
     seed: int
     generation: int
+    lessons: Lessons | None = None
 
 
 class PathCall(NamedTuple):
@@ -306,8 +324,11 @@ class Kernel(Protocol):
         """
         ...
 
-    def adapt_scale(self, call: ScaleCall) -> None:
-        """Learn the scale of each coordinate; see `ScaleCall`."""
+    def adapt_scale(self, call: ScaleCall) -> float:
+        """Learn the scale of each coordinate; see `ScaleCall`.
+
+        Returns the sum of min(q_k^2, threshold) over the new path of lessons; 0 without one.
+        """
         ...
 
     def confine(self, image: Handle, points: Handle, box: Box) -> None:
@@ -335,8 +356,11 @@ class ReducingKernel(Kernel, Protocol):
         """
         ...
 
-    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
-        """Move a path by the isotropic parts of a generation; learn the scale from them too."""
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> float:
+        """Move a path by the isotropic parts of a generation; learn the scale from them too.
+
+        Returns what `adapt_scale` returns.
+        """
         ...
 
     def noise_within(self, call: NoiseWithin) -> tuple[Handle, float]:

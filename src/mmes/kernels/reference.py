@@ -93,15 +93,24 @@ class ReferenceKernel(HostVectors):
 
         _recombine(step, map(made, step.parents))
 
-    def adapt_scale(self, call: ScaleCall) -> None:
+    def adapt_scale(self, call: ScaleCall) -> float:
         """See `Kernel.adapt_scale`."""
-        scale = call.scale
+        scale, lessons = call.scale, call.lessons
         every = np.arange(call.weights.size)
         parts = isotropic_parts(call.noise, every, scale.size, call.seed, call.generation)
-        increments = call.rate * _weighted(call.weights, parts.astype(np.float64) ** 2)
-        np.clip(increments, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT, out=increments)
+        lesson, rate = _weighted(call.weights, parts.astype(np.float64) ** 2), call.rate
+        if lessons is not None:
+            # The path before this generation: so the rate and the lesson are independent.
+            above = np.maximum(lessons.path**2 - lessons.threshold, 0.0)
+            rate = rate * np.minimum(lessons.factor + lessons.slope * above, lessons.fastest)
+            lesson -= lesson.mean()
+            self.blend(lessons.path, lessons.decay, lessons.gain, lesson)
+        increments = np.clip(rate * lesson, -SCALE_INCREMENT_LIMIT, SCALE_INCREMENT_LIMIT)
         # Less the mean: the overall size belongs to sigma.
         scale *= np.exp(increments - increments.mean())
+        if lessons is None:
+            return 0.0
+        return ordered_sum(np.minimum(lessons.path**2, lessons.threshold))
 
     def fill_normals(self, rows: NDArray[np.float32], size: float, seed: int, stream: int) -> None:
         """See `ReducingKernel.fill_normals`."""
@@ -115,13 +124,12 @@ class ReferenceKernel(HostVectors):
         parts = isotropic_parts(noise, np.arange(weights.size), n, seed, generation)
         return _weighted(weights, parts.astype(np.float64))
 
-    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> float:
         """See `ReducingKernel.follow_noise`."""
         path, weights, decay, gain, noise, seed, generation = call
         total = self.noise_sum(weights, path.size, noise, seed, generation)
         self.blend(path, decay, gain, total)
-        if lesson is not None:
-            self.adapt_scale(lesson)
+        return 0.0 if lesson is None else self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[Vector, float]:
         """See `ReducingKernel.noise_within`."""

@@ -19,6 +19,7 @@ from mmes.kernels.gpu.torch_sampling import Sampling
 from mmes.kernels.gpu.torch_vectors import TorchVectors, tiles
 from mmes.kernels.protocol import (
     DrawnRows,
+    Lessons,
     Noise,
     NoiseWithin,
     PathCall,
@@ -82,15 +83,35 @@ class TorchKernel(TorchVectors):
 
         self._move(step, parents)
 
-    def adapt_scale(self, call: ScaleCall) -> None:
+    def adapt_scale(self, call: ScaleCall) -> float:
         """See `Kernel.adapt_scale`."""
         scale, n, limit = call.scale, call.scale.shape[0], SCALE_INCREMENT_LIMIT
+        if call.lessons is not None:
+            lesson = torch.empty(n, dtype=torch.float64, device=self.place)
+            for first, last, moment in self._noise_moments(call, n, power=2):
+                lesson[first:last] = moment
+            return self.take_lesson(call, call.lessons, lesson)
         total = torch.zeros((), dtype=torch.float64, device=self.place)
         for first, last, moment in self._noise_moments(call, n, power=2):
             increments = moment.mul_(call.rate).clamp_(-limit, limit)
             total += increments.sum()
             scale[first:last].mul_(increments.exp_())
         scale.mul_(torch.exp(-total / n))
+        return 0.0
+
+    def take_lesson(self, call: ScaleCall, lessons: Lessons, lesson: torch.Tensor) -> float:
+        """Learn from sum_i weights_i z_{0,i}^2, which is overwritten; see `Lessons`."""
+        path, threshold = lessons.path, lessons.threshold
+        lesson -= lesson.mean()
+        # The path before this generation: so the rate and the lesson are independent.
+        above = path.square().sub_(threshold).clamp_min_(0.0)
+        rate = above.mul_(lessons.slope).add_(lessons.factor).clamp_max_(lessons.fastest)
+        self.blend(path, lessons.decay, lessons.gain, lesson)
+        limit = SCALE_INCREMENT_LIMIT
+        increments = lesson.mul_(rate).mul_(call.rate).clamp_(-limit, limit)
+        increments -= increments.mean()
+        call.scale.mul_(increments.exp_())
+        return float(path.square().clamp_max_(threshold).sum())
 
     # Sums over coordinates and draws
 
@@ -109,13 +130,12 @@ class TorchKernel(TorchVectors):
             total[first:last] = part
         return total
 
-    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> float:
         """See `ReducingKernel.follow_noise`; no vector in passing."""
         path, decay, gain = call.path, call.decay, call.gain
         for first, last, total in self._noise_moments(call, path.shape[0], power=1):
             self.blend(path[first:last], decay, gain, total)
-        if lesson is not None:
-            self.adapt_scale(lesson)
+        return 0.0 if lesson is None else self.adapt_scale(lesson)
 
     def noise_within(self, call: NoiseWithin) -> tuple[torch.Tensor, float]:
         """See `ReducingKernel.noise_within`."""

@@ -58,6 +58,7 @@ class TritonKernel(TritonSampling):
         self._ranks: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrivals = Arrivals(self._flow)
         # Reused: work on a stream is done in order.
+        self._squared = torch.empty(0, dtype=torch.float64, device=self.place)
         self._sums, self._products = torch.zeros(
             (2, _PARTS), dtype=torch.float64, device=self.place
         )
@@ -199,13 +200,13 @@ class TritonKernel(TritonSampling):
             return None
         return values.detach()
 
-    def adapt_scale(self, call: ScaleCall) -> None:
+    def adapt_scale(self, call: ScaleCall) -> float:
         """See `Kernel.adapt_scale`."""
-        self._learn(None, call)
+        return self._learn(None, call)
 
-    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> None:
+    def follow_noise(self, call: PathCall, lesson: ScaleCall | None) -> float:
         """See `ReducingKernel.follow_noise`; both in one pass over the noise."""
-        self._learn(call, lesson)
+        return self._learn(call, lesson)
 
     def noise_sum(
         self, weights: Vector, n: int, noise: Noise, seed: int, generation: int
@@ -215,9 +216,10 @@ class TritonKernel(TritonSampling):
         self._learn(PathCall(total, weights, 0.0, 1.0, noise, seed, generation), None, again=False)
         return total
 
-    def _learn(self, path: PathCall | None, scale: ScaleCall | None, again: bool = True) -> None:
+    def _learn(self, path: PathCall | None, scale: ScaleCall | None, again: bool = True) -> float:
         """Move a path or the scale, or both; work that may come again is recorded."""
         call: Any = scale if path is None else path
+        lessons = None if scale is None else scale.lessons
         numbers, draws = self._lesson, call.weights.size
         rates = (0.0, 0.0) if path is None else (path.decay, path.gain)
         middle = _HEAD + draws
@@ -228,12 +230,22 @@ class TritonKernel(TritonSampling):
         if scale is not None:
             numbers.real[middle : middle + draws] = scale.weights
         vectors = [self._nothing if x is None else x[0] for x in (path, scale)]
+        if lessons is not None:  # the lesson in the place of the scale
+            if self._squared.shape != vectors[1].shape:
+                self._squared = torch.empty_like(vectors[1], dtype=torch.float64)
+            vectors[1] = self._squared
         held = *(vector.data_ptr() for vector in vectors), call[0].shape[0]
-        key = ("learn", *held, numbers.address, draws, call.noise) if again else None
+        kept = lessons is not None
+        key = ("learn", *held, numbers.address, draws, call.noise, kept) if again else None
         if key is None or not self.launch.replayed(numbers, key):
-            self.launch(numbers, *self._learning(vectors, draws, call.noise), key=key)
+            self.launch(numbers, *self._learning(vectors, draws, call.noise, kept), key=key)
+        if scale is None or lessons is None:
+            return 0.0
+        return self.take_lesson(scale, lessons, self._squared)
 
-    def _learning(self, vectors: list[torch.Tensor], draws: int, noise: Noise) -> list[Launch]:
+    def _learning(
+        self, vectors: list[torch.Tensor], draws: int, noise: Noise, kept: bool
+    ) -> list[Launch]:
         n = max(vector.shape[0] for vector in vectors)
         moved, grown = (vector is not self._nothing for vector in vectors)
         programs, rounds = _spread(n, 4 * triton_sampling.BLOCKS)
@@ -245,13 +257,14 @@ class TritonKernel(TritonSampling):
             {
                 "PATH": moved,
                 "SCALE": grown,
+                "KEEP": kept,
                 "LIMIT": SCALE_INCREMENT_LIMIT,
                 "NOISE": int(noise),
                 "BLOCKS": triton_sampling.BLOCKS,
             },
             triton_sampling.WARPS,
         )
-        if not grown:
+        if not grown or kept:
             return [learning]
         others, turns = _spread(n, SIZE)
         constants = {"PARTS": _PARTS, "SIZE": SIZE}

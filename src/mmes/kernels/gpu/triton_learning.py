@@ -32,11 +32,17 @@ def _followed(path, decay, gain, t, at, inside):
 
 
 @triton.jit
-def _grown(scale, rate, t, at, inside, LIMIT: tl.constexpr):
-    """Multiply the scale by e^(rate t), clipped; return the exponents, 0 outside."""
+def _grown(scale, rate, t, at, inside, LIMIT: tl.constexpr, KEEP: tl.constexpr):
+    """Multiply the scale by e^(rate t), clipped; return the exponents, 0 outside.
+
+    KEEP: write t instead.
+    """
+    if KEEP:
+        tl.store(scale + at, t.to(tl.float64), mask=inside)
     limited = tl.minimum(tl.maximum(rate * t.to(tl.float64), -LIMIT), LIMIT)
-    d = tl.load(scale + at, mask=inside).to(tl.float64)
-    tl.store(scale + at, d * tl.exp(limited), mask=inside)
+    if not KEEP:
+        d = tl.load(scale + at, mask=inside).to(tl.float64)
+        tl.store(scale + at, d * tl.exp(limited), mask=inside)
     return tl.where(inside, limited, 0.0)
 
 
@@ -51,14 +57,16 @@ def learn(
     rounds,
     PATH: tl.constexpr,
     SCALE: tl.constexpr,
+    KEEP: tl.constexpr,
     LIMIT: tl.constexpr,
     NOISE: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
     """Move a path by sum_i v_i z_{0,i}, and the scale by e^(rate sum_i w_i z_{0,i}^2).
 
-    PATH, SCALE: which of the two. `numbers` has decay, gain and rate, then v, then w. What each
-    program added to the logarithms of the scale goes to `sums`.
+    PATH, SCALE: which of the two. KEEP: write sum_i w_i z_{0,i}^2 to `scale` instead. `numbers`
+    has decay, gain and rate, then v, then w. What each program added to the logarithms of the scale
+    goes to `sums`.
     """
     decay, gain, rate = real(numbers, _FIRST), real(numbers, _SECOND), real(numbers, _THIRD)
     grown = rate * 0.0
@@ -88,10 +96,10 @@ def learn(
             _followed(path, decay, gain, t2, at2, in2)
             _followed(path, decay, gain, t3, at3, in3)
         if SCALE:
-            total = _grown(scale, rate, u0, at0, in0, LIMIT)
-            total += _grown(scale, rate, u1, at1, in1, LIMIT)
-            total += _grown(scale, rate, u2, at2, in2, LIMIT)
-            total += _grown(scale, rate, u3, at3, in3, LIMIT)
+            total = _grown(scale, rate, u0, at0, in0, LIMIT, KEEP)
+            total += _grown(scale, rate, u1, at1, in1, LIMIT, KEEP)
+            total += _grown(scale, rate, u2, at2, in2, LIMIT, KEEP)
+            total += _grown(scale, rate, u3, at3, in3, LIMIT, KEEP)
             grown += tl.reduce(total, 0, _add)
     if SCALE:
         tl.store(sums + tl.program_id(0), grown)

@@ -2,7 +2,8 @@
 
 It uses the generation of MMES with five changes:
 
-- adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n);
+- adaptive scaling, at a rate that follows what is learnt (`scale_rate`), from c_d = min(0.002,
+  0.06 / sqrt n) on;
 - adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
   the objective decides the ranking, mirrored pairs where its curvature does;
 - a step size by two forces at the rate lambda / n (`step_size_forces`), so that the mutation
@@ -21,6 +22,7 @@ from typing import Any, ClassVar
 from mmes.base.options import Option
 from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
+from mmes.strategies.mmes.scale_rate import learns_rate
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
 from mmes.strategies.parts.population import value_or
 
@@ -36,7 +38,7 @@ def default_c_a(n: int, m: int) -> float:
 
 
 def default_c_d(n: int) -> float:
-    """Return min(0.002, 0.06 / sqrt n): the largest rate that costs rotated Discus nothing."""
+    """Return min(0.002, 0.06 / sqrt n): the largest rate that costs rotated Discus little."""
     return min(0.002, 0.06 / math.sqrt(n))
 
 
@@ -51,7 +53,11 @@ def _option_table() -> tuple[Option, ...]:
         },
         "c_s": {"default": forces.C_S},
         "c_a": {"default_text": "min(4 / n, 1 - (2/3)^(1/m))"},
-        "c_d": {"default_text": "min(0.002, 0.06 / sqrt n)"},
+        "c_d": {
+            "text": "Learning rate of the adaptive scaling, at the start if `scale_rate` is "
+            "'adaptive'.",
+            "default_text": "min(0.002, 0.06 / sqrt n)",
+        },
     }
     mirroring = Option(
         "mirroring",
@@ -70,9 +76,23 @@ def _option_table() -> tuple[Option, ...]:
         default="auto",
         choices=("auto", "forces", "paired", "probes"),
     )
-    return step_size, *(
-        mirroring if option.name == "mirrored" else replace(option, **changes.get(option.name, {}))
-        for option in OPTIONS
+    scale_rate = Option(
+        "scale_rate",
+        str,
+        "'adaptive' lets the learning rate of the scales grow while their changes repeat "
+        "themselves, and fall while they are random; 'fixed' keeps `c_d`.",
+        default="adaptive",
+        choices=("adaptive", "fixed"),
+    )
+    return (
+        step_size,
+        scale_rate,
+        *(
+            mirroring
+            if option.name == "mirrored"
+            else replace(option, **changes.get(option.name, {}))
+            for option in OPTIONS
+        ),
     )
 
 
@@ -97,6 +117,7 @@ class AdaptiveSearch(MMESSearch):
         made = Parameters.from_options(n, filled, archive_size)
         return replace(
             made,
+            adaptive_rate=learns_rate(n, options),
             adaptive_mirroring=options["mirroring"] == "adaptive",
             two_forces=options["step_size"] in FORCES,
             two_probes=options["step_size"] == "probes",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mmes.kernels import Handle, Kernel, RecombineCall, SampleCall, ScaleCall
 from mmes.kernels.short import success_share
 from mmes.spaces.boxes import Box
-from mmes.strategies.mmes import mirroring
+from mmes.strategies.mmes import mirroring, scale_rate
 from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.mmes.parameters import Parameters
 from mmes.strategies.mmes.state import State
@@ -124,11 +124,18 @@ class Generation:
         lesson = None
         if p.c_d is not None:
             by_draw = mirroring.scale_weights(p, ranking, mirroring.draws(p, state))
-            lesson = ScaleCall(state.scale, by_draw, p.c_d / 2, p.noise, self._seed, generation)
+            lessons = scale_rate.lessons(p, state, by_draw)
+            lesson = ScaleCall(
+                state.scale, by_draw, p.c_d / 2, p.noise, self._seed, generation, lessons
+            )
+        squares = 0.0
         if self._noise_path is not None and not self.needs_all:
-            self._noise_path.follow(ranking, state, generation, lesson)
+            squares = self._noise_path.follow(ranking, state, generation, lesson)
         elif lesson is not None:
-            kernel.adapt_scale(lesson)
+            squares = kernel.adapt_scale(lesson)
+        # Beyond the paper: how fast, by whether lessons repeat themselves.
+        if lesson is not None and lesson.lessons is not None:
+            scale_rate.adapt(p, state, squares)
 
         # Beyond the paper: what the pairs say about the share of independent draws.
         mirroring.observe(p, state, ranking)

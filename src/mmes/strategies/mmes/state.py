@@ -27,6 +27,8 @@ class State:
     concordance         C (beyond the paper)  whether pairs are ranked oppositely (1) or alike
     scale               d (beyond the paper)  one scale per variable; None means ones
     noise_path          (beyond the paper)    path of the isotropic parts; None: not followed
+    lessons             q (beyond the paper)  path of lessons about the scales; None: not followed
+    scale_rate          (beyond the paper)    factor of c_d
     shift               (beyond the paper)    last shift of the mean; None: there are no probes
     progress            s (beyond the paper)  smoothed advantage of the probe ahead
     rising              (beyond the paper)    generations until directions are learnt, with probes
@@ -45,6 +47,8 @@ class State:
     concordance: float = -0.5
     scale: Handle | None = None
     noise_path: Handle | None = None
+    lessons: Handle | None = None
+    scale_rate: float = 1.0
     shift: Handle | None = None
     progress: float = 0.0
     rising: int = 0

@@ -72,17 +72,20 @@ class NoisePath:
         state: State,
         generation: int,
         lesson: ScaleCall | None,
-    ) -> None:
-        """Move the path by a generation without walls; `lesson` is learnt from the same noise."""
+    ) -> float:
+        """Move the path by a generation without walls; `lesson` is learnt from the same noise.
+
+        Returns what `Kernel.adapt_scale` returns.
+        """
         p = self._p
         by_draw = self._by_draw(candidate_weights(p, state, ranking), state)
         square = math.fsum(by_draw * by_draw)
         if square > 0.0:
             decay, gain = self._rates(square)
             call = PathCall(state.noise_path, by_draw, decay, gain, p.noise, self._seed, generation)
-            self._kernel.follow_noise(call, lesson)
-        elif lesson is not None:  # all that is drawn cancels out
-            self._kernel.adapt_scale(lesson)
+            return self._kernel.follow_noise(call, lesson)
+        # All that is drawn cancels out.
+        return 0.0 if lesson is None else self._kernel.adapt_scale(lesson)
 
     def follow_within(
         self, population: Handle, ranking: NDArray[np.int64], state: State, generation: int

@@ -14,6 +14,7 @@ from mmes.spaces.manifolds import Manifold
 from mmes.strategies.mmes.generation import Generation
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters, default_archive_size
 from mmes.strategies.mmes.probes import RISING, adapt
+from mmes.strategies.mmes.scale_rate import first_path, learns_rate
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.archive import Archive
 from mmes.strategies.parts.population import default_population_size
@@ -58,6 +59,7 @@ class MMESSearch(Recorded[State]):
             previous=np.empty(0),
             scale=scale,
             noise_path=kernel.vector(n) if p.two_forces else None,
+            lessons=first_path(kernel, n, setup.seed) if p.adaptive_rate else None,
             shift=kernel.vector(n) if p.two_probes else None,
             rising=RISING if p.two_probes else 0,
             largest_sigma=setup.sigma if p.two_probes else 0.0,
@@ -85,8 +87,8 @@ class MMESSearch(Recorded[State]):
         population = entry_bytes * n * rows
         vectors = n * (vector_bytes * _VECTORS + entry_bytes * _POINTS)
         learnt = options["scaling"] == "adaptive", options.get("step_size") in ("auto", "forces")
-        # The scale, the path of the isotropic parts; and the change of one of them in passing.
-        vectors += vector_bytes * n * (sum(learnt) + any(learnt))
+        # The scale, the path of the isotropic parts, that of lessons; and a change in passing.
+        vectors += vector_bytes * n * (sum(learnt) + any(learnt) + learns_rate(n, options))
         if options.get("step_size") == "probes":
             # The shift and the mean before it; both probes, and one of them in passing.
             vectors += vector_bytes * n * 3 + entry_bytes * n * 2
@@ -188,7 +190,7 @@ class MMESSearch(Recorded[State]):
         """See `Search.restore`."""
         # What states of earlier versions do not have.
         fresh = {"concordance": self.state.concordance, "progress": self.state.progress}
-        fresh |= {"rising": 0, "largest_sigma": 0.0}
+        fresh |= {"rising": 0, "largest_sigma": 0.0, "scale_rate": 1.0}
         super().restore(fresh | scalars, arrays)
         if self.state.previous.size not in (0, self.parameters.mu):
             raise ValueError(f"previous must have {self.parameters.mu} values")
