@@ -11,6 +11,7 @@ import pytest
 
 from mmes.kernels import (
     DrawnRows,
+    Lessons,
     Noise,
     RecombineCall,
     ReferenceKernel,
@@ -125,6 +126,39 @@ def test_adapt_scale_agrees_with_the_reference(noise: Noise) -> None:
     assert np.log(scales[0]).mean() == pytest.approx(np.log(start).mean(), abs=1e-12)
     moved = scales[0] != start
     assert moved.any() == (noise is not Noise.RADEMACHER)  # z_0^2 = 1 carries no signal
+
+
+LESSONS = (0.9, 0.4, 2.0, 0.25, 9.0, 16.0)
+
+
+def lesson(kernel, n: int, noise: Noise = Noise.NORMAL):
+    """Take three lessons; return scale, path and the sums of the cut-off squares."""
+    weights = np.array([0.3, -0.2, 0.0, 0.4, -0.5])
+    scale, path = np.linspace(0.5, 2.0, n), np.linspace(-5.0, 5.0, n)
+    sums = [
+        kernel.adapt_scale(ScaleCall(scale, weights, 0.05, noise, 77, g, Lessons(path, *LESSONS)))
+        for g in range(3)
+    ]
+    return scale, path, np.array(sums)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1500])
+@pytest.mark.parametrize("noise", list(Noise))
+def test_lessons_agree_with_the_reference(noise: Noise, n: int) -> None:
+    expected, found = lesson(REFERENCE, n, noise), lesson(NativeKernel(), n, noise)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert np.log(found[0]).mean() == pytest.approx(
+        np.log(np.linspace(0.5, 2.0, n)).mean(), abs=1e-12
+    )
+
+
+def test_lessons_are_the_same_bits_on_every_level_and_with_threads() -> None:
+    first = lesson(NativeKernel(1), 100_000)
+    for level in simd_levels():
+        for threads in (1, 3):
+            for a, b in zip(first, lesson(NativeKernel(threads, level), 100_000), strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("stored", [0, 20, 50])

@@ -326,8 +326,8 @@ def test_the_plan_knows_the_size_of_means_and_points() -> None:
     for dtype in ("float64", "float32"):
         place = {"device": DEVICE, "population_dtype": "float32", "mean_dtype": dtype}
         sizes.append(STRATEGIES["adaptive"](np.zeros(1000), 1.0, **place).planned_bytes)
-    # Mean, path, start point; scale and noise path, with one vector in passing.
-    assert sizes[0] - sizes[1] == 4 * 1000 * 6
+    # Mean, path, start point; scale, noise path and lessons, with one vector in passing.
+    assert sizes[0] - sizes[1] == 4 * 1000 * 7
     assert [
         kind(np.zeros(10), 1.0, device=DEVICE, mean_dtype="float32").planned_bytes
         < kind(np.zeros(10), 1.0, device=DEVICE, mean_dtype="float64").planned_bytes

@@ -14,6 +14,7 @@ import pytest
 from mmes.base.randomness import Stream
 from mmes.kernels import (
     DrawnRows,
+    Lessons,
     Noise,
     NoiseWithin,
     PathCall,
@@ -226,6 +227,25 @@ def test_a_path_follows_the_noise_as_in_the_reference(
             other = ScaleCall(scale, weights[::-1].copy(), 0.3, noise, SEED, GENERATION)
             k.follow_noise(call, other if taught else None)
             found.append((k.to_host(path), k.to_host(scale), k.dot(path, path)))
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+@pytest.mark.parametrize("followed", [False, True])
+def test_lessons_agree_with_the_reference(make_kernel: Any, noise: Noise, followed: bool) -> None:
+    n, weights = 1500, np.array([0.3, -0.2, 0.0, 0.4, -0.5])
+    for mean_dtype, tolerance in (("float64", 1e-5), ("float32", 3e-5)):
+        found = []
+        for k in (REFERENCE, make_kernel("float32", mean_dtype)):
+            path, scale = k.vector(n), k.from_host(np.linspace(0.5, 2.0, n))
+            lessons = Lessons(k.from_host(np.linspace(-5, 5, n)), 0.9, 0.4, 2.0, 0.25, 9.0, 16.0)
+            sums = []
+            for generation in range(3):
+                call = ScaleCall(scale, weights, 0.05, noise, SEED, generation, lessons)
+                step = PathCall(path, weights, 0.9, 1.7, noise, SEED, generation)
+                sums.append(k.follow_noise(step, call) if followed else k.adapt_scale(call))
+            found.append((k.to_host(path), k.to_host(scale), k.to_host(lessons.path), sums))
         for a, b in zip(*found, strict=True):
             np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
 
