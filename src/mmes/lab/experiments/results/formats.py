@@ -112,9 +112,10 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
         raise ValueError(f"there is no file {path}")
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        missing = [name for name in columns if name not in (reader.fieldnames or [])]
+        there = reader.fieldnames or []
+        missing = [name for name in columns if name not in there]
         if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}")
+            raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
         return list(reader)
 
 
