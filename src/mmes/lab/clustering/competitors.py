@@ -27,6 +27,7 @@ KAPPA, THETA = 0.1, 1.0  # the inner iteration ends at |r| <= |r_0| min(kappa, |
 RATIO_REGULARISATION = 1e3 * np.finfo(np.float64).eps
 
 
+@dataclass(frozen=True)
 class SmoothedModel:
     """The objective with |x| replaced by sqrt(x^2 + e^2) - e, and its derivatives.
 
@@ -34,12 +35,9 @@ class SmoothedModel:
     takes the signs of U U' as fixed.
     """
 
-    def __init__(
-        self, objective: SparseSpectralObjective, manifold: Grassmann, smoothing: float
-    ) -> None:
-        self.objective = objective
-        self.manifold = manifold
-        self.smoothing = smoothing
+    objective: SparseSpectralObjective
+    manifold: Grassmann
+    smoothing: float  # The width e.
 
     def value(self, point: Array) -> float:
         """Return the smoothed objective."""
