@@ -3,7 +3,7 @@
     python tools/attack.py [--seconds 600] [--seed 1] [--only kills,signals,...]
 
 Kills and signals at random moments, hostile checkpoints, objectives, files and numbers, and random
-pairs and triples of features against the laws of `mmes.testing.laws`. It is a separate program,
+pairs and triples of features against the laws of `tests/helpers/laws.py`. It is a separate program,
 because it takes as long as it is given; each fault that it finds becomes a test. The exit status is
 1 if anything failed.
 """

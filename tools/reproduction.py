@@ -22,7 +22,7 @@ from marked import grid, write_or_check
 from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.tables import number
 from mmes.lab.experiments.plan import Trial
-from mmes.lab.experiments.results.section_runs import section_runs_as_csv, take_over_section
+from mmes.lab.experiments.results.single_runs import section_runs_as_csv, take_over_section
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.lab.experiments.sections import SECTIONS, Extent
 

@@ -8,7 +8,7 @@ import pytest
 
 import mmes.lab.experiments.reproduce as carrying_out
 from mmes.cli import main
-from mmes.lab.experiments.results.section_runs import take_over_section
+from mmes.lab.experiments.results.single_runs import take_over_section
 from mmes.lab.experiments.results.store import Store
 from mmes.lab.experiments.sections import SECTIONS, Extent
 from pretended import make_outcome

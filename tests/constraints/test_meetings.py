@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import mmes
+from features import too_small
 from mmes import StopReason
 from mmes.constraints import Constraints, Handling
 from mmes.errors import EvaluationError, FailedEvaluationWarning
-from mmes.testing.features import too_small
 
 OPTIONS: dict[str, Any] = {
     "x0": np.ones(4),

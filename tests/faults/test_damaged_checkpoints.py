@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import mmes
+from damage import mutated
 from mmes import checkpoint
 from mmes.errors import CheckpointWarning
 from mmes.testing import hostile
-from mmes.testing.damage import mutated
 
 START = (np.ones(6), 0.5)
 

@@ -1,4 +1,4 @@
-"""Where two features meet: every pair, briefly, against the laws of `mmes.testing.laws`.
+"""Where two features meet: every pair, briefly, against the laws of `helpers/laws.py`.
 
 Failures here are of the library, seldom of one feature: run one pair alone to see it again, with
 `-k "failures-resume"`.
@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import mmes
+from features import FEATURES, KINDS, combinations, fits, trials
+from laws import LAWS, Trial, broken_laws, living
 from mmes.errors import FailedEvaluationWarning
-from mmes.testing.features import FEATURES, KINDS, combinations, fits, trials
-from mmes.testing.laws import LAWS, Trial, broken_laws, living
-from mmes.testing.watched import Fails, Noise, Seen, Watched
+from watched import Fails, Noise, Seen, Watched
 
 PAIRS = list(itertools.combinations(FEATURES.values(), 2))
 

@@ -117,7 +117,6 @@ ASKED_BY_NAME = {
     "spaces/boxes/box.py": "all fields of a dataclass",
     "spaces/start.py": "what was given in place of a number",
     "strategies/parts/record.py": "all fields of a dataclass",
-    "testing/laws.py": "fields of two results, by their names",
 }
 
 

@@ -1,5 +1,6 @@
 """The same bits on real engines: a Ray cluster, a Dask cluster, MPI ranks."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 import mmes
+from features import too_small
 from mmes.errors import ReplicaWarning
 from mmes.replicas import MPI, Dask, Ray
 from mmes.testing import hostile
 from mmes.testing.evaluators import CHECKS
-from mmes.testing.features import too_small
+from paths import TESTS
 from replica_runs import Pids, equal, now_and_then_nan, rosenbrock, rosenbrocks, run
 
 CASES = {
@@ -144,8 +146,8 @@ import pickle, sys
 from pathlib import Path
 import numpy as np
 import mmes
+from features import too_small
 from mmes.testing import hostile
-from mmes.testing.features import too_small
 
 def rosenbrock(x):
     a, b = x[1:] - x[:-1] ** 2, x[:-1] - 1
@@ -198,7 +200,14 @@ def mpiexec(ranks, folder, *arguments):
     if found is None:
         pytest.skip("there is no mpiexec")
     command = [found, "-n", str(ranks), sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(TESTS / "helpers")},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
 
 
 def test_mpi_gives_the_serial_bits_on_all_ranks(tmp_path):

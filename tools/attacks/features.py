@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attacks.sandbox import apart
 from attacks.tally import Tally
-from mmes.testing.features import FEATURES, KINDS, fits, trials
-from mmes.testing.laws import broken_laws
+from features import FEATURES, KINDS, fits, trials
+from laws import broken_laws
 
 # Combinations in one process: starting it takes longer than a trial.
 _BATCH = 20

@@ -24,10 +24,10 @@ import numpy as np
 import mmes
 from attacks.sandbox import apart
 from attacks.tally import Tally
+from damage import mutated
 from mmes.errors import CheckpointError
 from mmes.strategies.registry import STRATEGIES
 from mmes.testing import hostile
-from mmes.testing.damage import mutated
 
 LARGE = 200 * 2**20
 BATCH = 150

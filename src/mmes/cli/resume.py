@@ -11,8 +11,7 @@ from mmes.base.loading import is_location, make_importable
 from mmes.cli.arguments import Parser, add_options, chosen
 from mmes.cli.carry_out import Notes, carry_out, display, resume_command
 from mmes.cli.objective import chosen_dimension, load_target
-from mmes.cli.replicas import workers_of
-from mmes.cli.shared_flags import add_common, constraints_of
+from mmes.cli.shared_flags import add_common, constraints_of, workers_of
 from mmes.cli.status import CHECKPOINT_UNUSABLE, Mistake, checked, say
 from mmes.kernels.devices import PLACE_OPTIONS
 from mmes.minimize import resumed_run

@@ -14,8 +14,7 @@ from mmes.cli.arguments import (
 )
 from mmes.cli.carry_out import Notes, carry_out, display
 from mmes.cli.objective import BuiltIn, load_target
-from mmes.cli.replicas import workers_of
-from mmes.cli.shared_flags import add_common, constraints_of
+from mmes.cli.shared_flags import add_common, constraints_of, workers_of
 from mmes.cli.start import bounds_of, where_to_start
 from mmes.cli.status import Mistake, checked
 from mmes.minimize import Run

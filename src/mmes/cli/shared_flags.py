@@ -9,11 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mmes.base.extras import require
 from mmes.cli.arguments import Parser, add_options, number
 from mmes.cli.objective import load_target
-from mmes.cli.replicas import FORMS
+from mmes.cli.status import Mistake
 from mmes.evaluate.options import EVALUATION
+from mmes.replicas import Dask, Local, Ray
 from mmes.run.options import CHECKPOINTS
+
+FORMS = "ray, ray:COUNT, dask:ADDRESS or local:COUNT"
 
 
 def add_common(parser: Parser, saved: bool = False) -> None:
@@ -63,3 +67,24 @@ def constraints_of(arguments: Any) -> dict[str, Any]:
     if not arguments.constraints:
         return {}
     return {"constraints": [load_target(name, {}) for name in arguments.constraints]}
+
+
+def workers_of(arguments: Any) -> Any:
+    """Return what ``--workers`` and ``--replicas`` mean together: workers inside each replica."""
+    text, each = arguments.replicas, arguments.workers
+    if text is None:
+        return each
+    kind, _, rest = text.partition(":")
+    try:
+        if kind == "ray":
+            return Ray(number(rest) if rest else None, each=each)
+        if kind == "local" and rest:
+            return Local(number(rest), each=each)
+        if kind == "dask" and rest:
+            return Dask(require("distributed", "dask").Client(rest), each=each)
+    except (TypeError, ValueError, ImportError, OSError) as error:
+        raise Mistake(f"--replicas {text}: {error}") from error
+    raise Mistake(
+        f"--replicas must be {FORMS}, not {text!r}; for MPI, give workers=mmes.replicas.MPI() to "
+        "mmes.minimize in a script"
+    )

@@ -34,7 +34,21 @@ __all__ = ["Batched", "batched"]
 
 
 class Batched:
-    """A loss compiled for all candidates of a generation; see `batched`.
+    """A loss of a pytree as an objective for ``minimize(..., vectorized=True)``.
+
+    It is compiled for all candidates of a generation.
+
+    Parameters
+    ----------
+    loss : callable
+        Takes a pytree with the structure of `like` and returns one number; `jax.jit` and `jax.vmap`
+        must be able to trace it.
+    like : pytree of arrays
+        The parameters: their shapes, their type, and the start point `x0`.
+    rows : int, optional
+        Batch size; by default that of a default generation, or the largest batch so far. Smaller
+        batches are padded, because JAX compiles again for every size: the start point is evaluated
+        alone, the first generation of MMES has one more candidate, the last one may have fewer.
 
     Attributes
     ----------
@@ -93,24 +107,4 @@ class Batched:
         return np.asarray(values, dtype=np.float64)[:count]
 
 
-def batched(loss: Callable[[Any], Any], like: Any, rows: int | None = None) -> Batched:
-    """Return a loss of a pytree as an objective for ``minimize(..., vectorized=True)``.
-
-    Parameters
-    ----------
-    loss : callable
-        Takes a pytree with the structure of `like` and returns one number; `jax.jit` and `jax.vmap`
-        must be able to trace it.
-    like : pytree of arrays
-        The parameters: their shapes, their type, and the start point `x0`.
-    rows : int, optional
-        Batch size; by default that of a default generation, or the largest batch so far. Smaller
-        batches are padded, because JAX compiles again for every size: the start point is evaluated
-        alone, the first generation of MMES has one more candidate, the last one may have fewer.
-
-    Returns
-    -------
-    Batched
-        The objective, with the attributes `x0` and `n` and the method `unravel`.
-    """
-    return Batched(loss, like, rows)
+batched = Batched

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -143,8 +143,14 @@ def _work(experiment: Experiment) -> str:
         f'algorithm_info: "seed {experiment.seed}"',
     )
     part, parts = experiment.batch
-    for problem in _problems(suite, part, parts):
-        _refuse_unsuited(problem, experiment.suite)
+    # Every k-th, so that each batch has some of every dimension.
+    for index in range(part - 1, len(suite), parts):
+        problem = suite.get_problem(index)
+        if problem.number_of_objectives > 1:
+            raise ValueError(
+                f"the suite {experiment.suite} has problems with several objectives, which are not "
+                "supported"
+            )
         problem.observe_with(observer)
         given = arguments_for(problem, boxed)
         if experiment.strategy is not None:
@@ -167,10 +173,8 @@ def arguments_for(problem: Any, boxed: bool = False) -> dict[str, Any]:
 
     Integers come first in a problem, and have a box in any case.
     """
-    box, integers = (
-        (problem.lower_bounds, problem.upper_bounds),
-        problem.number_of_integer_variables,
-    )
+    box = problem.lower_bounds, problem.upper_bounds
+    integers = problem.number_of_integer_variables
     given: dict[str, Any] = {
         "x0": problem.initial_solution_proposal(0),
         # Not COCO's proposals, which come from numpy's global generator.
@@ -185,12 +189,6 @@ def arguments_for(problem: Any, boxed: bool = False) -> dict[str, Any]:
     if problem.number_of_constraints:
         given["constraints"] = problem.constraint
     return given
-
-
-def _problems(suite: Any, part: int, parts: int) -> Iterator[Any]:
-    # Every k-th, so that each batch has some of every dimension.
-    for index in range(part - 1, len(suite), parts):
-        yield suite.get_problem(index)
 
 
 def _refuse_missing(experiment: Experiment) -> None:
@@ -221,13 +219,6 @@ def _refuse_boxless(experiment: Experiment, boxed: bool) -> None:
         raise ValueError(
             f"the strategy {name!r} needs bounds, but the problems of the suite "
             f"{experiment.suite} have none; use bbob-boxed"
-        )
-
-
-def _refuse_unsuited(problem: Any, suite: str) -> None:
-    if problem.number_of_objectives > 1:
-        raise ValueError(
-            f"the suite {suite} has problems with several objectives, which are not supported"
         )
 
 

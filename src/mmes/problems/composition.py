@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmes.problems import base, native, transforms
+from mmes.problems import base, native
 from mmes.problems.problem import Vector
 
 
@@ -61,11 +61,11 @@ class Part:
         if self.matrix is not None:
             z = z @ self.matrix
         if self.transform & Transform.OSCILLATE:
-            z = transforms.oscillate(z)
+            z = base.oscillate(z)
         if self.transform & Transform.ASYMMETRIC:
-            z = transforms.asymmetric(z, transforms.asymmetry_coefficients(z.shape[1]))
+            z = base.asymmetric(z, base.asymmetry_coefficients(z.shape[1]))
         if self.transform & Transform.SCALE:
-            z *= transforms.scale_coefficients(z.shape[1])
+            z *= base.scale_coefficients(z.shape[1])
         return self.weight * self._base_value(z)
 
     def _base_value(self, z: Vector) -> Vector:
@@ -151,8 +151,8 @@ class Composition:
         coefficients = [
             np.concatenate([part.shift for part in self.parts]),
             np.concatenate([base.elliptic_weights(size) for size in sizes]),
-            np.concatenate([transforms.asymmetry_coefficients(size) for size in sizes]),
-            np.concatenate([transforms.scale_coefficients(size) for size in sizes]),
+            np.concatenate([base.asymmetry_coefficients(size) for size in sizes]),
+            np.concatenate([base.scale_coefficients(size) for size in sizes]),
         ]
         return Packed(
             np.array(rows, dtype=np.int64),

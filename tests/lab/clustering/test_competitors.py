@@ -9,8 +9,8 @@ from mmes.lab.clustering.competitors import (
     smoothed_trust_region,
     spectral_basis,
     subgradient_trust_region,
+    trust_region,
 )
-from mmes.lab.clustering.trust_region import trust_region
 from mmes.spaces.manifolds import Grassmann, Sphere
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmes.lab.clustering import SearchSettings, SparseSpectralObjective, load_graph, sparse_basis
 from mmes.lab.clustering.solve import PAPER_SETTINGS
-from mmes.lab.experiments import subspace_runs
+from mmes.lab.experiments import execute
 from mmes.lab.experiments.analysis.paper import load
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 
@@ -86,9 +86,9 @@ def test_starts_come_from_our_streams(monkeypatch):
         raise StopIteration
 
     monkeypatch.setattr(np.random, "default_rng", None)
-    monkeypatch.setattr(subspace_runs, "subgradient_trust_region", functools.partial(noted, None))
+    monkeypatch.setattr(execute, "subgradient_trust_region", functools.partial(noted, None))
     problem = Objective("clustering/colon", options=(("beta", 0.01),))
     with pytest.raises(StopIteration):
-        subspace_runs.perform_over_subspaces(Trial(Strategy("gsc"), problem, 1, 1, 100), {})
+        execute.perform(Trial(Strategy("gsc"), problem, 1, 1, 100))
     solution = search("colon", 1e-4, 1, SearchSettings(max_evaluations=1))
     np.testing.assert_allclose(solution.basis, starts[0], rtol=1e-12, atol=1e-15)

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 
 from mmes.lab.competitors.parts.lbfgs import Corrections, lbfgs
-from mmes.lab.competitors.parts.mts import (
-    MtsRules,
-    SearchRange,
-    Usefulness,
-    all_coordinates,
-    mts_ls1,
-    nothing_to_learn,
-)
+from mmes.lab.competitors.parts.mts import MtsRules, SearchRange, Usefulness, mts_ls1
 from mmes.lab.competitors.parts.setting import Incumbent, told
 from mmes.lab.competitors.parts.solis_wets import (
     SMALLEST_STEP,
@@ -109,9 +102,7 @@ def run_mts(values: list[float], start: list[float], rules: MtsRules, reach: Sea
     point = Incumbent(np.array(start), 10.0)
     seen, function = scripted(values)
     place = setting(len(start))
-    search = mts_ls1(
-        place, point, rules, reach, len(values), all_coordinates(len(start)), nothing_to_learn
-    )
+    search = mts_ls1(place, point, rules, reach, len(values))
     return seen, point, told(search, function)
 
 
@@ -155,15 +146,7 @@ def test_mts_range_shrinks_after_a_failed_sweep_and_is_reset() -> None:
 
 def test_mts_converges_on_a_separable_function() -> None:
     point = Incumbent(np.full(10, 4.0), float(ellipsoid(np.full((1, 10), 4.0))[0]))
-    search = mts_ls1(
-        setting(10),
-        point,
-        MtsRules(),
-        SearchRange(0.5),
-        2000,
-        all_coordinates(10),
-        nothing_to_learn,
-    )
+    search = mts_ls1(setting(10), point, MtsRules(), SearchRange(0.5), 2000)
     assert told(search, ellipsoid).evaluations == 2000
     assert point.value < 1e-15
     assert ellipsoid(point.x[None, :])[0] == point.value

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import math
+from math import inf
 
 import pytest
 
 from mmes.lab.experiments.analysis import paper
-from mmes.lab.experiments.analysis.statistics import Mark
+from mmes.lab.experiments.analysis.statistics import Mark, RankTable, friedman
+
+
+def ranks_of(suite: str) -> RankTable:
+    """Rank the algorithms of the paper's rank table by their published medians; N/A comes last."""
+    table = paper.table(suite)
+    columns = paper.load("ranks")["suites"][suite]["algorithms"]
+    rows = [[table.cells[problem, n, a].median for a in columns] for problem, n in table.rows]
+    return friedman(columns, [[inf if v is None else v for v in row] for row in rows])
 
 
 @pytest.mark.parametrize("suite", paper.SUITES)
 def test_printed_average_ranks_follow_from_the_medians(suite):
-    found = paper.table(suite).ranks().average
+    found = ranks_of(suite).average
     for name, printed in paper.load("ranks")["suites"][suite]["average_rank"].items():
         assert found[name] == pytest.approx(printed, abs=0.0051), name
 
@@ -23,7 +31,7 @@ PRINTED_TO = {"basic_1000d": 5e-3, "scalability": 5e-3, "cec2010": 6e-5, "cec201
 
 @pytest.mark.parametrize("suite", paper.SUITES)
 def test_printed_p_values_follow_from_the_medians(suite):
-    found = paper.table(suite).ranks().p_values("MMES")
+    found = ranks_of(suite).p_values("MMES")
     values = paper.load("ranks")["suites"][suite]["p_value_bonferroni"]
     printed = {name: p for name, p in values.items() if p is not None}
     assert set(found) == set(printed)
@@ -40,13 +48,13 @@ def test_printed_p_values_follow_from_the_medians(suite):
     ],
 )
 def test_the_named_examples(suite, rival, printed, digits):
-    p_values = paper.table(suite).ranks().p_values("MMES")
+    p_values = ranks_of(suite).p_values("MMES")
     assert p_values[rival] == pytest.approx(printed, abs=digits)
 
 
 @pytest.mark.parametrize("suite", ["basic_1000d", "scalability", "cec2010"])
 def test_printed_ranks_of_every_row_follow_from_the_medians(suite):
-    ranked = paper.table(suite).ranks()
+    ranked = ranks_of(suite)
     for row, ours in zip(paper.load("ranks")["suites"][suite]["rows"], ranked.ranks, strict=True):
         # Where medians tie the paper prints the smallest or largest rank of the group.
         printed = [row["results"][a]["rank"] for a in ranked.strategies]
@@ -59,7 +67,6 @@ def test_cells_and_marks():
     cell = table.cells["Elli", 1000, "LM-CMA"]
     assert (cell.median, cell.mark, cell.shade) == (1.07e7, Mark.WORSE, "second")
     assert table.cells["RotElli", 1000, "sep-CMA"].median is None
-    assert math.isinf(table.medians(("sep-CMA",))[5, 0])
     assert ("f13", 905) in paper.table("cec2013").rows
 
 

@@ -8,10 +8,10 @@ import scipy.io
 
 from mmes.cli import main
 from mmes.lab.clustering import load_graph, sparse_basis
+from mmes.lab.experiments.availability import METHODS
 from mmes.lab.experiments.execute import perform
 from mmes.lab.experiments.plan import Objective, Strategy, Trial, read_plan
 from mmes.lab.experiments.results.store import Store
-from mmes.lab.experiments.subspace_runs import METHODS
 
 
 def trial(strategy: Strategy, beta: float, most: int, name: str = "colon") -> Trial:

@@ -21,7 +21,7 @@ from mmes.lab.experiments.reproduce import (
     reproduce_section,
 )
 from mmes.lab.experiments.results.formats import to_text
-from mmes.lab.experiments.results.section_runs import take_over_section
+from mmes.lab.experiments.results.single_runs import take_over_section
 from mmes.lab.experiments.results.store import Store, StoreError
 from mmes.lab.experiments.runner import Report
 from mmes.lab.experiments.sections import SECTIONS, Extent, Section

@@ -236,8 +236,7 @@ class Techniques:
             self._configuration.mts,
             crowd.reach,
             evaluations,
-            self._usefulness.choose,
-            self._usefulness.learn,
+            self._usefulness,
         )
         self._keep("mts", crowd, point)
         return gains

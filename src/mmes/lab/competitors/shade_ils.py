@@ -14,13 +14,7 @@ from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.lab.competitors.parts.draws import Vector
 from mmes.lab.competitors.parts.lbfgs import lbfgs
-from mmes.lab.competitors.parts.mts import (
-    MtsRules,
-    SearchRange,
-    all_coordinates,
-    mts_ls1,
-    nothing_to_learn,
-)
+from mmes.lab.competitors.parts.mts import MtsRules, SearchRange, mts_ls1
 from mmes.lab.competitors.parts.setting import Asking, Incumbent, Setting
 from mmes.lab.competitors.parts.shade import Shade
 from mmes.lab.competitors.parts.solis_wets import relative_gain
@@ -107,15 +101,7 @@ class LocalSearches:
         chosen = max(self.last_gains, key=lambda name: self.last_gains[name])
         before = point.value
         if chosen == "mts-ls1":
-            yield from mts_ls1(
-                self._setting,
-                point,
-                MtsRules(),
-                self._reach,
-                self._evaluations,
-                all_coordinates(self._setting.n),
-                nothing_to_learn,
-            )
+            yield from mts_ls1(self._setting, point, MtsRules(), self._reach, self._evaluations)
         else:
             yield from lbfgs(self._setting, point, self._evaluations)
         self.last_gains[chosen] = relative_gain(before, point.value)

@@ -7,6 +7,7 @@ at the first mistake.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -21,12 +22,15 @@ from mmes.lab.experiments.objectives import (
     resolve,
 )
 from mmes.lab.experiments.plan import PlanError, Trial
-from mmes.lab.experiments.subspace_runs import METHODS
 from mmes.run.options import LIMITS
 from mmes.strategies import Optimizer, automatic, get_strategy, is_auto
 
 RUN_LIMITS = tuple(o for o in LIMITS if o.name not in ("target", "max_evaluations"))
 """Limits that each strategy of a plan may set; target and budget are those of the plan."""
+
+SEARCH_OPTIONS = tuple(f.name for f in fields(SearchSettings) if f.name != "max_evaluations")
+METHODS: dict[str, tuple[str, ...]] = {"mmes": SEARCH_OPTIONS, "gsc": (), "smoothed": ()}
+"""The options of each method of sparse spectral clustering."""
 
 
 def strategy_for(name: str, n: int) -> type[Optimizer]:

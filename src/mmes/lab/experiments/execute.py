@@ -13,14 +13,22 @@ from typing import Any
 import numpy as np
 
 from mmes.base.loading import is_location
+from mmes.lab.clustering.competitors import smoothed_trust_region, subgradient_trust_region
+from mmes.lab.clustering.graphs import Graph
+from mmes.lab.clustering.solve import SearchSettings, sparse_basis
 from mmes.lab.experiments.availability import strategy_for
-from mmes.lab.experiments.objectives import conditions, is_clustering, resolve
+from mmes.lab.experiments.objectives import (
+    conditions,
+    is_clustering,
+    load_clustering_graph,
+    resolve,
+)
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.results.store import TrialResult, thin
-from mmes.lab.experiments.subspace_runs import perform_over_subspaces
 from mmes.minimize import minimize
 from mmes.problems.problem import Problem, Vector
-from mmes.run.restarts import uniform_start
+from mmes.run.restarts import random_point, uniform_start
+from mmes.spaces.manifolds import Grassmann
 from mmes.spaces.space import Space
 from mmes.spaces.start import size_of_box
 
@@ -111,7 +119,7 @@ def ending_of_the_paper(restarts: bool, sigma0: float) -> dict[str, Any]:
 def perform(run: Trial) -> TrialResult:
     """Make one run and return its result."""
     if is_clustering(run.objective.name):
-        return perform_over_subspaces(run, versions())
+        return perform_over_subspaces(run)
     problem = resolve(run.objective.name, run.dimension, dict(run.objective.options), run.seed)
     place = starting_point(run, problem)
     conditioned = conditions(run.objective.name, dict(run.objective.options))
@@ -171,3 +179,48 @@ def perform(run: Trial) -> TrialResult:
         trace_sigma=sigma,
         violation=result.constraint_violation,
     )
+
+
+def perform_over_subspaces(run: Trial) -> TrialResult:
+    """Make one run of sparse spectral clustering: ``clustering/NAME`` with the option ``beta``.
+
+    The strategy is ``mmes`` (on the Grassmann manifold, with the options of `SearchSettings`),
+    ``gsc`` (trust region with subgradients) or ``smoothed`` (trust region on a smoothed objective).
+    Start points depend on the seed alone, so all three start alike.
+    """
+    graph = load_clustering_graph(run.objective.name)
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    wall, cpu = time.perf_counter(), time.process_time()
+    value, evaluations = _search(run, graph)
+    return TrialResult(
+        best=value,
+        evaluations=evaluations,
+        generations=0,
+        restarts=0,
+        reached=run.target is not None and value <= run.target,
+        status="FINISHED",
+        message="The search on the manifold ended.",
+        seconds=time.perf_counter() - wall,
+        cpu_seconds=time.process_time() - cpu,
+        objective_seconds=0.0,
+        started=started,
+        versions=versions(),
+        trace_evaluations=np.array([float(evaluations)]),
+        trace_best=np.array([value]),
+        trace_sigma=np.array([np.nan]),
+    )
+
+
+def _search(run: Trial, graph: Graph) -> tuple[float, int]:
+    """Return the best value and the evaluations spent."""
+    laplacian, beta = graph.laplacian(), float(dict(run.objective.options)["beta"])
+    if run.strategy.name == "mmes":
+        options: dict[str, object] = dict(run.strategy.options)
+        settings = SearchSettings(max_evaluations=run.max_evaluations, **options)  # pyright: ignore[reportArgumentType]
+        solution = sparse_basis(laplacian, graph.n_clusters, beta, seed=run.seed, settings=settings)
+        return solution.value, solution.evaluations
+    solver = {"gsc": subgradient_trust_region, "smoothed": smoothed_trust_region}[run.strategy.name]
+    manifold = Grassmann(graph.n_samples, graph.n_clusters)
+    start = random_point(manifold, run.seed)
+    result = solver(laplacian, beta, start)
+    return result.fun, result.nfev

@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -281,10 +281,7 @@ def _at_least(name: str, value: Any, low: int) -> None:
         raise PlanError(f"{name} must be at most 2^63 - 1 = {LARGEST}, not {value}")
 
 
-KNOWN = {
-    "name", "problems", "dimensions", "seeds", "max_evaluations", "target", "start", "sigma0",
-    "bounds", "chosen", "strategy", "notes",
-}  # fmt: skip
+KNOWN = {f.name for f in fields(Plan)} - {"strategies", "objectives"} | {"strategy", "problems"}
 """Keys of a plan in TOML."""
 
 

@@ -18,7 +18,7 @@ from mmes.lab.experiments.analysis.overview import overview
 from mmes.lab.experiments.availability import refuse_mistakes
 from mmes.lab.experiments.plan import Plan, Trial
 from mmes.lab.experiments.results.formats import write_table
-from mmes.lab.experiments.results.section_runs import section_runs_as_csv
+from mmes.lab.experiments.results.single_runs import section_runs_as_csv
 from mmes.lab.experiments.results.store import Store, TrialResult
 from mmes.lab.experiments.runner import Report, execute, shard
 from mmes.lab.experiments.sections import SECTIONS, Extent, Findings, Material, Section

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import wait as wait_for_sentinel
 from pathlib import Path
 
@@ -86,20 +86,16 @@ def _single_threads() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@dataclass
 class Session:
     """The state of one call of `execute`."""
 
-    def __init__(
-        self,
-        store: Store,
-        function: Callable[[Trial], TrialResult],
-        display: TrialDisplay,
-        deadline: float,
-    ) -> None:
-        self.store, self.function, self.display = store, function, display
-        self.deadline = deadline
-        self.finished = 0
-        self.failed: dict[str, str] = {}
+    store: Store
+    function: Callable[[Trial], TrialResult]
+    display: TrialDisplay
+    deadline: float
+    finished: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
 
     def note(self, run: Trial, message: str | None) -> None:
         """Count a run that is over."""

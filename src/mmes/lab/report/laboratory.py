@@ -19,7 +19,7 @@ from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.reproduce import Laboratory, chosen_sections, material_of
 from mmes.lab.experiments.results.store import TrialResult
 from mmes.lab.experiments.sections import Extent, Findings
-from mmes.lab.report.page import Group, Page, PageSection, RunRow
+from mmes.lab.report.page import Group, Page, PageSection
 
 TRACE_POINTS = 60
 """Points of a single run's curve: the store keeps more, but the page should stay small."""
@@ -53,19 +53,7 @@ def _groups(
     for place, ((problem, dimension, strategy), found) in enumerate(cells.items()):
         title = f"{strategy} on {problem}, n = {dimension}"
         anchor = f"{prefix}-runs-{place}-{_slug(title)}"
-        rows = tuple(
-            RunRow(
-                seed=run.seed,
-                evaluations=f"{o.evaluations:,}".replace(",", "\u2009"),
-                best=number(o.best),
-                message=o.message,
-                restarts=o.restarts,
-                seconds=f"{o.seconds:.3g}",
-                key=run.key,
-            )
-            for run, o in found
-        )
-        groups.append(Group(anchor, title, rows, _traces(title, found)))
+        groups.append(Group(anchor, title, tuple(found), _traces(title, found)))
         links.setdefault(tuple(run.key for run, _ in found), anchor)
     return groups, links
 
@@ -141,8 +129,25 @@ def _settings(runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]) -> lis
     ]
 
 
-def _failures(laboratory: Laboratory) -> tuple[str, ...]:
-    return tuple(f"{note['run']}: {note['message']}" for note in laboratory.store.failures())
+def _page(
+    laboratory: Laboratory,
+    heading: tuple[str, str],
+    sections: Iterable[PageSection],
+    runs: Sequence[Trial],
+    outcomes: Mapping[str, TrialResult],
+    planned: int,
+    targeted: bool,
+) -> Page:
+    """Return the page under a title and a lead, with all that pages have in common."""
+    found = outcomes.values()
+    failures = laboratory.store.failures()
+    return Page(
+        *heading,
+        cards=_cards(found, planned, targeted),
+        sections=tuple(sections),
+        settings=(*_settings(runs, outcomes), *_versions(found)),
+        failures=tuple(f"{note['run']}: {note['message']}" for note in failures),
+    )
 
 
 def _place(label: str, order: Sequence[str]) -> tuple[int, str]:
@@ -169,18 +174,13 @@ def comparison_page(laboratory: Laboratory) -> Page:
     chosen = laboratory.about.get("chosen") or runs[0].strategy.label
     empty = PageSection("comparison", "Comparison", laboratory.about.get("notes", ""))
     section = _filled(empty, overview(runs, outcomes, chosen), runs, outcomes)
-    return Page(
-        title=laboratory.about.get("name", "Comparison"),
-        lead=f"Strategies compared by mmes; marks test {chosen} against the others.",
-        cards=_cards(
-            outcomes.values(),
-            laboratory.about.get("planned", 0),
-            any(run.target is not None for run in runs),
-        ),
-        sections=(section,),
-        settings=(*_settings(runs, outcomes), *_versions(outcomes.values())),
-        failures=_failures(laboratory),
+    heading = (
+        laboratory.about.get("name", "Comparison"),
+        f"Strategies compared by mmes; marks test {chosen} against the others.",
     )
+    planned = laboratory.about.get("planned", 0)
+    targeted = any(run.target is not None for run in runs)
+    return _page(laboratory, heading, [section], runs, outcomes, planned, targeted)
 
 
 def reproduction_page(laboratory: Laboratory) -> Page:
@@ -203,19 +203,14 @@ def reproduction_page(laboratory: Laboratory) -> Page:
         parts.append(_filled(empty, section.present(material), material.runs, material.outcomes))
         every_run |= {run.key: run for run in material.runs}
         every_outcome |= material.outcomes
-    return Page(
-        title="MMES: the paper, reproduced",
-        lead="Every table and figure of “MMES: Mixture Model based Evolution Strategy for "
+    heading = (
+        "MMES: the paper, reproduced",
+        "Every table and figure of “MMES: Mixture Model based Evolution Strategy for "
         f"Large-Scale Optimization” with our numbers beside the published ones ({extent.value} "
         "protocol).",
-        cards=_cards(every_outcome.values(), len(every_run), targeted=True),
-        sections=tuple(parts),
-        settings=(
-            *_settings(every_run.values(), every_outcome),
-            *_versions(every_outcome.values()),
-        ),
-        failures=_failures(laboratory),
     )
+    runs = list(every_run.values())
+    return _page(laboratory, heading, parts, runs, every_outcome, len(runs), True)
 
 
 def competition_page(laboratory: Laboratory) -> Page:
@@ -226,16 +221,13 @@ def competition_page(laboratory: Laboratory) -> Page:
     findings = standings(suite, runs, results, checkpoints)
     chosen = runs[0].strategy.label if runs else "MMES"
     section = _filled(PageSection("standings", "Standings"), findings, runs, results)
-    return Page(
-        title=about["name"],
-        lead=f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "
+    heading = (
+        about["name"],
+        f"Strategies on the {len(about['functions'])} functions of {suite} under the rules of "
         f"its competition: {count(budget)} evaluations per run, starts uniform in the box. Marks "
         f"test {chosen} against the others.",
-        cards=_cards(results.values(), about["planned"], targeted=False),
-        sections=(section,),
-        settings=(*_settings(runs, results), *_versions(results.values())),
-        failures=_failures(laboratory),
     )
+    return _page(laboratory, heading, [section], runs, results, about["planned"], False)
 
 
 PAGES = {

@@ -16,23 +16,12 @@ from mmes.base.extras import require
 from mmes.lab.experiments.analysis.charts import Chart, Series
 from mmes.lab.experiments.analysis.figures import colours
 from mmes.lab.experiments.analysis.tables import Cell, Table, number
-from mmes.lab.experiments.results.formats import legend, paper_text
+from mmes.lab.experiments.plan import Trial
+from mmes.lab.experiments.results.formats import legend, our_text, paper_text
+from mmes.lab.experiments.results.store import TrialResult
 
 DIGITS = 6
 """Digits of a number in a chart: more than a screen can show."""
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """One run as a row of a list."""
-
-    seed: int
-    evaluations: str
-    best: str
-    message: str
-    restarts: int
-    seconds: str
-    key: str
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class Group:
 
     id: str
     title: str
-    rows: tuple[RunRow, ...]
+    runs: tuple[tuple[Trial, TrialResult], ...]
     chart: Chart
 
 
@@ -107,11 +96,8 @@ def _cell(cell: Cell, section: PageSection) -> dict[str, str]:
         )
         if cell.ratio is not None:
             title += f"; ours / paper = {cell.ratio:.2f}"
-    ours = number(cell.ours)
-    if cell.summary and cell.successes is not None and cell.successes < cell.summary.count:
-        ours += f" ({cell.successes}/{cell.summary.count})"
     return {
-        "ours": ours,
+        "ours": our_text(cell),
         "mark": cell.mark.symbol if cell.mark else "",
         "mark_text": cell.mark.sentence if cell.mark else "",
         "paper": paper_text(cell),
@@ -155,7 +141,7 @@ def render(page: Page) -> str:
         | {
             "tables": [_table(table, section) for table in section.tables],
             "charts": register(section.charts),
-            "run_count": sum(len(group.rows) for group in section.groups),
+            "run_count": sum(len(group.runs) for group in section.groups),
             "groups": [vars(g) | {"chart": register([g.chart])[0]} for g in section.groups],
         }
         for section in page.sections
@@ -163,6 +149,7 @@ def render(page: Page) -> str:
     shown = vars(page) | {"sections": sections, "version": version("mmes")}
     assets = files("mmes.lab.report") / "assets"
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["number"] = number
     template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))
     # "</script>" or "<!--<script>" inside a text would end the data early or never; in JSON
     # "\u003c" is the same as "<".

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from mmes.lab.experiments.analysis.charts import Chart, Series
 from mmes.lab.experiments.analysis.statistics import Floats
 from mmes.lab.experiments.analysis.tables import number
+from mmes.lab.experiments.results.formats import read_rows
 from mmes.lab.report.page import Page, PageSection
 
 RESULT, HISTORY, POINT = "result.json", "history.csv", "x.npy"
@@ -26,14 +26,11 @@ def is_single_run(folder: Path) -> bool:
 
 def read_history(path: Path) -> dict[str, Floats]:
     """Return the columns of a history: evaluations, best, sigma and, if there, start."""
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    columns = list(rows[0]) if rows else []
-    missing = [name for name in ("evaluations", "best", "sigma") if name not in columns]
-    if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(columns)}")
+    rows = read_rows(path, ("evaluations", "best", "sigma"))
+    if not rows:
+        raise ValueError(f"{path} has no lines")
     try:
-        return {name: np.array([float(row[name]) for row in rows]) for name in columns}
+        return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} has a line that does not consist of numbers: {error}") from None
 

@@ -44,28 +44,24 @@ class SearchRange:
         self.improved = False
 
 
-Chooser = Callable[[], Indices]
-"""Returns the coordinates of the next sweep, in the order in which they are visited."""
-Learner = Callable[[int, float], None]
-"""Is told the coordinate that was visited and the gain there, 0 if there was none."""
-
-
 def mts_ls1(
     setting: Setting,
     point: Incumbent,
     rules: MtsRules,
     reach: SearchRange,
     evaluations: int,
-    choose: Chooser,
-    learn: Learner,
+    usefulness: Usefulness | None = None,
 ) -> Asking[Gains]:
-    """Improve a point in place with this many evaluations; its range changes in place too."""
+    """Improve a point in place with this many evaluations; its range changes in place too.
+
+    A sweep visits all coordinates in their order, or those that `usefulness` chooses.
+    """
     gains = Gains()
     width = setting.width
     widest = float(width.max())
     while gains.evaluations < evaluations:
         reach.begin_sweep(rules, widest)
-        for i in choose():
+        for i in range(setting.n) if usefulness is None else usefulness.choose():
             left = evaluations - gains.evaluations
             if left == 0:
                 break
@@ -73,7 +69,8 @@ def mts_ls1(
             span = reach.share * float(width[i])
             yield from _try_coordinate(setting, point, int(i), span, rules, min(left, 2), gains)
             reach.improved = reach.improved or point.value < before
-            learn(int(i), before - point.value)
+            if usefulness is not None:
+                usefulness.learn(int(i), before - point.value)
     return gains
 
 
@@ -101,16 +98,6 @@ def _try_coordinate(
             return
         if value == point.value:
             return
-
-
-def all_coordinates(n: int) -> Chooser:
-    """Return a chooser of all coordinates in their order."""
-    everything = np.arange(n)
-    return lambda: everything
-
-
-def nothing_to_learn(coordinate: int, gain: float) -> None:
-    """Do nothing: the plain MTS-LS1."""
 
 
 class Usefulness:
@@ -143,7 +130,7 @@ class Usefulness:
         return np.sort(np.concatenate([order[:preferred], others]))
 
     def learn(self, coordinate: int, gain: float) -> None:
-        """Record the gain of a coordinate."""
+        """Record the gain of a coordinate, 0 if there was none."""
         old = self.worth[coordinate]
         self.worth[coordinate] = (
             gain if np.isnan(old) else self.MEMORY * old + (1.0 - self.MEMORY) * gain

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
@@ -55,7 +56,9 @@ def values_at(evaluations: Floats, trace_evaluations: Floats, values: Floats) ->
     return values[np.maximum(place, 0)]
 
 
-def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") -> Series:
+def typical_curve(
+    outcomes: Sequence[TrialResult], trace: str = "trace_best", name: str = ""
+) -> Series:
     """Return the median over runs of a trace, with quartiles as its band.
 
     The runs are of one strategy on one problem; `trace` as in `convergence`.
@@ -65,18 +68,23 @@ def typical_curve(outcomes: Sequence[TrialResult], trace: str = "trace_best") ->
     grid = np.linspace(first, longest, GRID)
     values = np.vstack([values_at(grid, o.trace_evaluations, getattr(o, trace)) for o in outcomes])
     if len(outcomes) == 1:
-        return Series("", grid, values[0])
+        return Series(name, grid, values[0])
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-    return Series("", grid, middle, low, high)
+    return Series(name, grid, middle, low, high)
 
 
-def _by_strategy(
-    runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]
-) -> dict[str, list[tuple[Trial, TrialResult]]]:
-    found: dict[str, list[tuple[Trial, TrialResult]]] = {}
+Finished = dict[str, list[tuple[Trial, TrialResult]]]
+
+
+def _grouped(
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
+    by: Callable[[Trial], str] = attrgetter("strategy.label"),
+) -> Finished:
+    found: Finished = {}
     for run in runs:
         if run.key in outcomes and outcomes[run.key].trace_evaluations.size:
-            found.setdefault(run.strategy.label, []).append((run, outcomes[run.key]))
+            found.setdefault(by(run), []).append((run, outcomes[run.key]))
     return found
 
 
@@ -87,19 +95,17 @@ def convergence(
     name: str,
     title: str,
     trace: str = "trace_best",
-    labels: Mapping[str, str] | None = None,
+    by: Callable[[Trial], str] = attrgetter("strategy.label"),
 ) -> Chart:
     """Return the convergence curves of the strategies on one problem, of one dimension.
 
-    `trace` is ``"trace_best"`` or ``"trace_sigma"``; `labels` renames strategies in the legend.
+    `trace` is ``"trace_best"`` or ``"trace_sigma"``; `by` says what a curve stands for.
     """
-    series: list[Series] = []
-    for label, found in _by_strategy(runs, outcomes).items():
-        curve = typical_curve([outcome for _, outcome in found], trace)
-        if np.isnan(curve.y).all():  # a method without a step size
-            continue
-        shown = (labels or {}).get(label, label)
-        series.append(Series(shown, curve.x, curve.y, curve.low, curve.high))
+    curves = [
+        typical_curve([outcome for _, outcome in found], trace, label)
+        for label, found in _grouped(runs, outcomes, by).items()
+    ]
+    series = [curve for curve in curves if not np.isnan(curve.y).all()]  # some have no step size
     what = "best value" if trace == "trace_best" else "step size σ"
     positive = all(np.nanmax(s.y) > 0 for s in series)
     return Chart(
@@ -110,6 +116,25 @@ def convergence(
         tuple(series),
         y_log=positive,
     )
+
+
+def convergence_charts(
+    runs: Iterable[Trial],
+    outcomes: Mapping[str, TrialResult],
+    heading: Callable[[str, int], tuple[str, str]],
+) -> tuple[Chart, ...]:
+    """Return one picture per problem and dimension that has curves.
+
+    `heading` returns its name and its title.
+    """
+    places: dict[tuple[str, int], list[Trial]] = {}
+    for run in runs:
+        places.setdefault((run.objective.label, run.dimension), []).append(run)
+    charts: list[Chart] = []
+    for place, found in places.items():
+        name, title = heading(*place)
+        charts.append(convergence(found, outcomes, name=name, title=title))
+    return tuple(chart for chart in charts if chart.series)
 
 
 def shared_runs(runs: Iterable[Trial], outcomes: Mapping[str, TrialResult]) -> list[Trial]:
@@ -156,7 +181,7 @@ def runtime_distribution(
     label, by default `TARGETS` for all.
     """
     series: list[Series] = []
-    for label, found in _by_strategy(runs, outcomes).items():
+    for label, found in _grouped(runs, outcomes).items():
         times = [
             first_hits(
                 o.trace_evaluations,

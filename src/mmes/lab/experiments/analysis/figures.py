@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -102,13 +102,11 @@ def write_figure(chart: Chart, folder: Path) -> list[Path]:
     matplotlib = require("matplotlib")
     figure = draw(chart)
     files: list[Path] = []
-    for suffix in ("png", "svg"):
-        buffer = io.BytesIO()
-        metadata = {"Date": None} if suffix == "svg" else {}  # the same picture, the same bytes
-        with matplotlib.rc_context(STYLE):
-            figure.savefig(buffer, format=suffix, dpi=200, metadata=metadata)
+    for suffix, metadata in (("png", {}), ("svg", {"Date": None})):
+        # Without a date, the same picture has the same bytes.
+        save = partial(figure.savefig, format=suffix, dpi=200, metadata=metadata)
         path = folder / plain_name(f"{chart.name}.{suffix}")
-        content = buffer.getvalue()
-        write_atomically(path, lambda file, content=content: file.write(content))
+        with matplotlib.rc_context(STYLE):
+            write_atomically(path, save)
         files.append(path)
     return files

@@ -13,9 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
-from mmes.lab.experiments.analysis.statistics import Floats, Mark, RankTable, friedman
+from mmes.lab.experiments.analysis.statistics import Mark
 
 SUITES = ("basic_1000d", "scalability", "cec2010", "cec2013")
 """The suites with a table of medians and a rank table."""
@@ -53,17 +51,6 @@ class PublishedTable:
     algorithms: tuple[str, ...]  # The columns, as the paper names them.
     rows: tuple[tuple[str, int], ...]  # Problem and dimension of each row.
     cells: dict[tuple[str, int, str], Published]  # (problem, dimension, algorithm) to its cell.
-
-    def medians(self, algorithms: tuple[str, ...] | None = None) -> Floats:
-        """Return the medians as an array of one row per problem; infinity for N/A."""
-        columns = self.algorithms if algorithms is None else algorithms
-        values = [[self.cells[problem, n, a].median for a in columns] for problem, n in self.rows]
-        return np.array([[np.inf if v is None else v for v in row] for row in values])
-
-    def ranks(self) -> RankTable:
-        """Rank the algorithms of the paper's rank table by their published medians."""
-        columns = tuple(load("ranks")["suites"][self.suite]["algorithms"])
-        return friedman(columns, self.medians(columns))
 
 
 @cache

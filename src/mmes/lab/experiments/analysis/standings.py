@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from mmes.lab.experiments.analysis import paper
-from mmes.lab.experiments.analysis.charts import Chart, convergence, values_at
+from mmes.lab.experiments.analysis.charts import convergence_charts, values_at
 from mmes.lab.experiments.analysis.statistics import ranks
 from mmes.lab.experiments.analysis.tables import (
     Cell,
@@ -88,7 +88,10 @@ def standings(
             tables.append(_ratios(at[last], quoted))
     tables += [_medians(at[mark], mark, None) for mark in checkpoints[:-1]]
     tables += [_statistics(at[mark], mark) for mark in reversed(checkpoints)]
-    return Findings(tuple(tables), tuple(_charts(suite, at[last])))
+    charts = convergence_charts(
+        runs, results, lambda problem, _: (f"convergence-{problem}", f"{suite} {problem}")
+    )
+    return Findings(tuple(tables), charts)
 
 
 def _quoted(suite: str, budget: int) -> paper.PublishedTable | None:
@@ -270,16 +273,3 @@ def _statistics(data: Comparison, mark: int) -> Table:
         tuple(columns),
         tuple(lines),
     )
-
-
-def _charts(suite: str, data: Comparison) -> list[Chart]:
-    charts = [
-        convergence(
-            [run for run in data.runs if (run.objective.label, run.dimension) == place],
-            data.outcomes,
-            name=f"convergence-{place[0]}",
-            title=f"{suite} {place[0]}",
-        )
-        for place in data.places()
-    ]
-    return [chart for chart in charts if chart.series]

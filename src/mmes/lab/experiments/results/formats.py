@@ -36,11 +36,15 @@ def legend(table: Table, best: str, second: str, of_paper: bool = False) -> list
 
 
 def our_text(cell: Cell) -> str:
-    """Write our number, with its mark and the share of successful runs where some failed."""
+    """Write our number, with the share of successful runs where some failed."""
     text = number(cell.ours)
     if cell.summary and cell.successes is not None and cell.successes < cell.summary.count:
         text += f" ({cell.successes}/{cell.summary.count})"
-    return text + (cell.mark.symbol if cell.mark else "")
+    return text
+
+
+def _marked(cell: Cell) -> str:
+    return our_text(cell) + (cell.mark.symbol if cell.mark else "")
 
 
 def paper_text(cell: Cell) -> str:
@@ -71,7 +75,7 @@ def to_text(table: Table) -> str:
     sign = {"best": "*", "second": "+", None: ""}
 
     def entry(cell: Cell) -> str:
-        ours = our_text(cell) + sign[cell.shade]
+        ours = _marked(cell) + sign[cell.shade]
         return f"{ours} / {paper_text(cell)}" if table.has_paper else ours
 
     rows = _grid(table, entry)
@@ -108,9 +112,10 @@ def read_rows(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
         raise ValueError(f"there is no file {path}")
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        missing = [name for name in columns if name not in (reader.fieldnames or [])]
+        there = reader.fieldnames or []
+        missing = [name for name in columns if name not in there]
         if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}")
+            raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
         return list(reader)
 
 
@@ -139,7 +144,7 @@ def to_markdown(table: Table) -> str:
 
     def entry(cell: Cell) -> str:
         dress = {"best": "**{}**", "second": "*{}*", None: "{}"}[cell.shade]
-        text = dress.format(our_text(cell))
+        text = dress.format(_marked(cell))
         return f"{text} / {paper_text(cell)}" if table.has_paper else text
 
     rows = [[t.replace("|", r"\|") for t in row] for row in _grid(table, entry)]

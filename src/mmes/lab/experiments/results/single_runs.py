@@ -1,6 +1,7 @@
-"""The single runs of a competition as one CSV file: to publish, and to take over again.
+"""The single runs of a competition or a section as one CSV file: to publish and to take over again.
 
-A run keeps its key and its best value at every checkpoint; curves between them are not in the file.
+A run is known by its key. The file holds what it took and what it reached, in a competition at
+every checkpoint; it does not hold curves.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from mmes.lab.experiments.results.store import Store, TrialResult
 MARK = "best_at_"
 BEFORE = ("problem", "strategy", "label", "options", "seed", "budget")
 AFTER = ("evaluations", "restarts", "cpu_seconds", "started", "mmes", "key")
+"""Columns of a competition, before and after the best values."""
+SECTION = (
+    "problem", "n", "strategy", "seed", "reached", "evaluations", "generations", "restarts",
+    "best", "status", "cpu_seconds", "started", "mmes", "key",
+)  # fmt: skip
+"""Columns of a section of the paper."""
 
 
 def runs_as_csv(
@@ -75,3 +82,40 @@ def _from_row(row: Mapping[str, Any], marks: Sequence[str]) -> tuple[Trial, Tria
     best = np.array([float(row[mark]) for mark in marks])
     at = np.array([float(mark.removeprefix(MARK)) for mark in marks])
     return run, TrialResult.taken_over(row, at, best)
+
+
+def section_runs_as_csv(runs: Iterable[Trial], results: Mapping[str, TrialResult]) -> str:
+    """Return the finished runs, one per line, by problem, dimension, strategy and seed."""
+    lines: list[Sequence[Any]] = [SECTION]
+    listed = list(runs)
+    cells = list(dict.fromkeys(run.cell for run in listed))
+    for run in sorted(listed, key=lambda run: (cells.index(run.cell), run.seed)):
+        if run.key not in results:
+            continue
+        result = results[run.key]
+        what = [*run.cell, run.seed, int(result.reached)]
+        effort = [result.evaluations, result.generations, result.restarts]
+        end = [repr(result.best), result.status, f"{result.cpu_seconds:.1f}", result.started]
+        lines.append([*what, *effort, *end, result.versions.get("mmes", ""), run.key])
+    return csv_text(lines)
+
+
+def take_over_section(path: Path, runs: Iterable[Trial], store: Store) -> int:
+    """Store those runs of a CSV file that are planned and not stored yet; return how many.
+
+    Raises ValueError if the file is not one of single runs, or holds a run that is not planned.
+    """
+    planned = {run.key: run for run in runs}
+    rows, stored, count = read_rows(path, SECTION), store.finished(), 0
+    for number, row in enumerate(rows, start=2):
+        if row["key"] not in planned:
+            raise ValueError(f"{path}, line {number}: no planned run has the key {row['key']!r}")
+        try:
+            marks, best = np.array([float(row["evaluations"])]), np.array([float(row["best"])])
+            result = TrialResult.taken_over(row, marks, best)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        if row["key"] not in stored:
+            store.write(planned[row["key"]], result)
+            count += 1
+    return count

@@ -11,12 +11,12 @@ from mmes.lab.experiments.analysis import paper
 from mmes.lab.experiments.analysis.charts import (
     Chart,
     Series,
-    convergence,
+    convergence_charts,
     runtime_distribution,
     shared_runs,
 )
 from mmes.lab.experiments.analysis.statistics import quantile
-from mmes.lab.experiments.analysis.tables import Comparison, Heading, Place, compare
+from mmes.lab.experiments.analysis.tables import Comparison, Heading, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
 from mmes.lab.experiments.sections.setting import (
@@ -47,22 +47,13 @@ def pairs_of(
     return [(PROBLEMS[problem], strategy) for problem in problems for strategy in columns]
 
 
-def convergence_charts(material: Material, name: str) -> list[Chart]:
-    """Return one picture per problem and dimension that has curves."""
-    places: dict[Place, list[Trial]] = {}
-    for run in material.runs:
-        places.setdefault((run.objective.label, run.dimension), []).append(run)
-    charts = [
-        convergence(
-            runs,
-            material.outcomes,
-            name=f"{name}-{problem.lower()}-{dimension}",
-            title=f"{problem}, n = {dimension}",
-        )
-        for (problem, dimension), runs in places.items()
-        if any(run.key in material.outcomes for run in runs)
-    ]
-    return [chart for chart in charts if chart.series]
+def curves(material: Material, name: str) -> tuple[Chart, ...]:
+    """Return the convergence curves of a section."""
+    return convergence_charts(
+        material.runs,
+        material.outcomes,
+        lambda problem, n: (f"{name}-{problem.lower()}-{n}", f"{problem}, n = {n}"),
+    )
 
 
 def costs(
@@ -70,7 +61,7 @@ def costs(
 ) -> Findings:
     """Return the evaluations of all strategies, tested against a chosen one, and the curves."""
     table = compare(comparison(material, chosen), heading, notes=notes)
-    return Findings((table,), tuple(convergence_charts(material, heading[0])))
+    return Findings((table,), curves(material, heading[0]))
 
 
 # --- 1000 variables (Table S-I) ---------------------------------------------------------------
@@ -107,13 +98,13 @@ def present_1000(material: Material) -> Findings:
         columns=[*published.algorithms, *extra],
         places=published.rows,
     )
-    charts = convergence_charts(material, "basic-1000")
+    charts = curves(material, "basic-1000")
     shared = shared_runs(material.runs, material.outcomes)
     ecdf = runtime_distribution(
         shared, material.outcomes, name="basic-1000-ecdf", title="Runtime distribution, n = 1000"
     )
     if not ecdf.series:
-        return Findings((table,), tuple(charts))
+        return Findings((table,), charts)
     problems = ", ".join(dict.fromkeys(run.objective.label for run in shared))
     notes = (
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from mmes.lab.experiments.analysis import paper
-from mmes.lab.experiments.analysis.charts import Chart, convergence
+from mmes.lab.experiments.analysis.charts import convergence_charts
 from mmes.lab.experiments.analysis.tables import Comparison, compare
 from mmes.lab.experiments.plan import Objective, Strategy, Trial, suite_trial
 from mmes.lab.experiments.sections.section import Extent, Findings, Material, Section
@@ -68,21 +68,12 @@ def present(suite: str, material: Material) -> Findings:
         places=published.rows,
         notes=notes,
     )
-    return Findings((table,), tuple(_charts(suite, material)))
-
-
-def _charts(suite: str, material: Material) -> list[Chart]:
-    problems = list(dict.fromkeys(run.objective.label for run in material.runs))
-    charts = [
-        convergence(
-            material.of(problem),
-            material.outcomes,
-            name=f"{suite}-{problem}",
-            title=f"CEC'{suite.removeprefix('cec')} {problem}",
-        )
-        for problem in problems
-    ]
-    return [chart for chart in charts if chart.series]
+    charts = convergence_charts(
+        material.runs,
+        material.outcomes,
+        lambda problem, _: (f"{suite}-{problem}", f"CEC'{year} {problem}"),
+    )
+    return Findings((table,), charts)
 
 
 def _section(suite: str) -> Section:

@@ -31,13 +31,9 @@ class Material:
     # What the section's own measurement gave; empty where it has none.
     measurement: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, problem: str, dimension: int | None = None) -> tuple[Trial, ...]:
+    def of(self, problem: str) -> tuple[Trial, ...]:
         """Return the runs on one problem, by its label."""
-        return tuple(
-            run
-            for run in self.runs
-            if run.objective.label == problem and dimension in (None, run.dimension)
-        )
+        return tuple(run for run in self.runs if run.objective.label == problem)
 
     @property
     def pending(self) -> int:

@@ -10,13 +10,8 @@ from mmes.lab.experiments.sections.section import Extent
 MMES = Strategy("mmes", "MMES")
 
 STRATEGIES: dict[str, Strategy] = {
-    "sep-CMA": Strategy("sep-cma", "sep-CMA"),
-    "CMA-ES": Strategy("cma-es", "CMA-ES"),
-    "LM-MA": Strategy("lm-ma", "LM-MA"),
-    "LM-CMA": Strategy("lm-cma", "LM-CMA"),
-    "Rm-ES": Strategy("rm-es", "Rm-ES"),
-    "SDA-ES": Strategy("sda-es", "SDA-ES"),
-    "MMES": MMES,
+    label: Strategy(label.lower(), label)
+    for label in ("sep-CMA", "CMA-ES", "LM-MA", "LM-CMA", "Rm-ES", "SDA-ES", "MMES")
 }
 """The strategies under the names of the paper's tables."""
 
@@ -29,11 +24,9 @@ _PROBLEMS = {
 }
 
 PROBLEMS: dict[str, Objective] = {
-    **{label: Objective(name, label) for label, name in _PROBLEMS.items()},
-    **{
-        f"Rot{label}": Objective(f"rotated_{name}", f"Rot{label}")
-        for label, name in _PROBLEMS.items()
-    },
+    before + label: Objective(prefix + name, before + label)
+    for before, prefix in (("", ""), ("Rot", "rotated_"))
+    for label, name in _PROBLEMS.items()
 }
 """The basic problems under the names of the paper's tables."""
 

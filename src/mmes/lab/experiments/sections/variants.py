@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mmes.lab.experiments.analysis.charts import Chart, Series, typical_curve
+from operator import attrgetter
+
+from mmes.lab.experiments.analysis.charts import Chart, convergence
 from mmes.lab.experiments.analysis.tables import compare
 from mmes.lab.experiments.plan import Trial
 from mmes.lab.experiments.sections.basic import (
@@ -41,27 +43,15 @@ def present_invariance(material: Material) -> Findings:
         ("invariance", "Rotational invariance of MMES", COST),
         ranked=False,
     )
-    charts = [_twins(material, problem) for problem in UNROTATED]
-    return Findings((table,), tuple(chart for chart in charts if chart.series))
-
-
-def _twins(material: Material, problem: str) -> Chart:
-    series: list[Series] = []
-    dimension = 0
-    for label in (problem, f"Rot{problem}"):
-        finished = [run for run in material.of(label) if run.key in material.outcomes]
-        if finished:
-            dimension = finished[0].dimension
-            curve = typical_curve([material.outcomes[run.key] for run in finished])
-            series.append(Series(label, curve.x, curve.y, curve.low, curve.high))
-    return Chart(
-        f"invariance-{problem.lower()}",
-        f"{problem} and rotated {problem}, n = {dimension}",
-        "evaluations",
-        "best value (median, quartiles)",
-        tuple(series),
-        y_log=True,
-    )
+    charts: list[Chart] = []
+    for problem in UNROTATED:
+        twins = [*material.of(problem), *material.of(f"Rot{problem}")]
+        if any(run.key in material.outcomes for run in twins):
+            name = f"invariance-{problem.lower()}"
+            title = f"{problem} and rotated {problem}, n = {twins[0].dimension}"
+            label = attrgetter("objective.label")
+            charts.append(convergence(twins, material.outcomes, name=name, title=title, by=label))
+    return Findings((table,), tuple(charts))
 
 
 INVARIANCE = Section(

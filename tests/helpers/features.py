@@ -1,9 +1,7 @@
 """Features of the library as small objects, and trials of their combinations.
 
->>> from mmes.testing.features import FEATURES, KINDS, trials
->>> from mmes.testing.laws import broken_laws
->>> chosen = FEATURES["failures"], FEATURES["resume"]
->>> [broken_laws(t) for t in trials(KINDS["mmes"], chosen, seed=1, folder=path)]  # doctest: +SKIP
+    chosen = FEATURES["failures"], FEATURES["resume"]
+    [broken_laws(t) for t in trials(KINDS["mmes"], chosen, seed=1, folder=path)]
 
 Most faults are in combinations of two features, so pairs find what tests of single features do not.
 """
@@ -23,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from laws import Trial, living
 from mmes import checkpoint
 from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError
 from mmes.minimize import minimize, resume
 from mmes.strategies import get_strategy
-from mmes.testing.laws import Trial, living
-from mmes.testing.watched import (
+from watched import (
     Breaks,
     Broken,
     Fails,

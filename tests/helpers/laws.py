@@ -1,7 +1,7 @@
 """Laws that must hold for every run with any combination of features.
 
 A `Trial` contains the arguments of a run, its result and what was observed from outside; `LAWS` are
-the laws that must hold for it. `mmes.testing.features` makes trials.
+the laws that must hold for it. `features` makes trials.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import multiprocessing
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.errors import FailedEvaluationWarning
 from mmes.testing.checking import require
-from mmes.testing.watched import Seen, Watched, level_of
+from watched import Seen, Watched, level_of
 
 # How close to the optimum a run must be that says it converged, relative to the start value.
 _CONVERGED = 1e-2
@@ -222,19 +221,4 @@ def broken_laws(trial: Trial) -> list[str]:
             law(trial)
         except AssertionError as error:
             found.append(f"{law.__name__}: {error}")
-    return found
-
-
-def children() -> set[int]:
-    """Return the child processes of this one (Linux only)."""
-    found, waiting = set(), [os.getpid()]
-    while waiting:
-        number = waiting.pop()
-        for path in Path(f"/proc/{number}/task").glob("*/children"):
-            try:
-                below = {int(word) for word in path.read_text().split()}
-            except OSError:  # it has ended
-                continue
-            waiting += below - found
-            found |= below
     return found
