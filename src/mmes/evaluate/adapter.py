@@ -33,43 +33,34 @@ class EvaluatorAdapter(Evaluator):
 
     @property
     def retried(self) -> int:  # type: ignore[override]
-        """See `Evaluator.retried`."""
         return getattr(self._inner, "retried", 0)
 
     @property
     def polls(self) -> bool:  # type: ignore[override]
-        """See `Evaluator.polls`."""
         return bool(getattr(self._inner, "polls", False))
 
     @property
     def words(self) -> str:  # type: ignore[override]
-        """See `Evaluator.words`."""
         return str(getattr(self._inner, "words", ""))
 
     def memory_limit(self) -> tuple[int, str] | None:
-        """See `Evaluator.memory_limit`."""
         return self._call("memory_limit")
 
     def follow(self, es: Any) -> None:
-        """See `Evaluator.follow`."""
         self._call("follow", es)
 
     def begin(self, generation: int, rows: int) -> None:
-        """See `Evaluator.begin`."""
         self._call("begin", generation, rows)
 
     def told(self, values: NDArray[np.float64]) -> None:
-        """See `Evaluator.told`."""
         self._call("told", values)
 
     def revalued(self, values: NDArray[np.float64]) -> None:
-        """See `Evaluator.revalued`."""
         self._call("revalued", values)
 
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         if getattr(self._inner, "on_demand", False):
             return self._values(points, generation, keep_going)
         found = []
@@ -98,7 +89,6 @@ class EvaluatorAdapter(Evaluator):
             raise
 
     def close(self) -> None:
-        """See `Evaluator.close`."""
         self._inner.close()
 
     def _call(self, name: str, *arguments: Any) -> Any:

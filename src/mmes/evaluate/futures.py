@@ -52,7 +52,6 @@ class FuturesEvaluator(Evaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         rows = points.shape[0]
         values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
@@ -110,7 +109,6 @@ class FuturesEvaluator(Evaluator):
         return first_part(values, done)
 
     def close(self) -> None:
-        """See `Evaluator.close`."""
         if self._make is not None and self._executor is not None:
             self._executor.shutdown(wait=False)
             self._executor = None

@@ -33,7 +33,6 @@ class SerialEvaluator(_HereEvaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         values: list[Any] = []
         for _, some in parts(points):
             for row in range(len(some)):
@@ -64,7 +63,6 @@ class VectorizedEvaluator(_HereEvaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         found = []
         for first, some in parts(points):
             if len(some) == 0 or not keep_going():

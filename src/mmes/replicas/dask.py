@@ -68,7 +68,7 @@ class _Call:
         self.done = False
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """See `Engine`; `count` is the number of requested actors, for messages."""
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
@@ -79,7 +79,6 @@ class DaskEngine:
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def capacity(self) -> int:
-        """See `Engine.capacity`."""
         return len(self._client.nthreads())
 
     def start(self, setup: tuple[Any, ...]) -> _Actor | None:
@@ -98,7 +97,6 @@ class DaskEngine:
         return self._actors[-1]
 
     def call(self, handle: _Actor, message: tuple[Any, ...]) -> _Call:
-        """See `Engine.call`."""
         call = _Call()
         handle.evaluating += message[0] in _EVALUATIONS
         self._client.loop.add_callback(self._carry, handle, message, call)
@@ -119,7 +117,6 @@ class DaskEngine:
         self._bell.put(None)
 
     def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
-        """See `Engine.wait`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not (done := [call for call in futures if call.done]):
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
@@ -130,7 +127,6 @@ class DaskEngine:
         return done
 
     def result(self, future: _Call) -> Any:
-        """See `Engine.result`."""
         if future.error is not None:
             raise future.error
         return future.answer
@@ -147,11 +143,9 @@ class DaskEngine:
             self._client.restart_workers([address], raise_for_error=False)
 
     def describe(self, handle: _Actor) -> str:
-        """See `Engine.describe`."""
         return f"Dask worker {handle.address}"
 
     def shortage(self) -> str:
-        """See `Engine.shortage`."""
         return (
             f"{self._count or 'One per worker'} Dask actors were requested; the cluster has "
             f"{self.capacity()} workers"

@@ -71,7 +71,7 @@ class _Call:
         self.done = False
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """See `Engine`."""
 
     lost: tuple[type[BaseException], ...] = (EOFError, OSError)
@@ -80,25 +80,21 @@ class LocalEngine:
         self._count = count
 
     def capacity(self) -> int:
-        """See `Engine.capacity`."""
         return self._count
 
     def start(self, setup: tuple[Any, ...]) -> _Process | None:
-        """See `Engine.start`."""
         try:
             return _Process(setup)
         except (EOFError, OSError):  # the fork server has died; the next start makes a new one
             return None
 
     def call(self, handle: _Process, message: tuple[Any, ...]) -> _Call:
-        """See `Engine.call`."""
         call = _Call(handle)
         handle.waiting.append(call)
         handle.channel.send(message)
         return call
 
     def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
-        """See `Engine.wait`."""
         done = [call for call in futures if call.done]
         if done:
             return done
@@ -121,24 +117,20 @@ class LocalEngine:
         return [call for call in futures if call.done]
 
     def result(self, future: _Call) -> Any:
-        """See `Engine.result`."""
         if isinstance(future.answer, BaseException):
             raise future.answer
         return future.answer
 
     def kill(self, handle: _Process) -> None:
-        """See `Engine.kill`."""
         children.kill(handle.process)
         children.join(handle.process, _FAREWELL_SECONDS)
         _lose(handle)
         handle.channel.close()
 
     def describe(self, handle: _Process) -> str:
-        """See `Engine.describe`."""
         return f"{socket.gethostname()}, process {handle.process.pid}"
 
     def shortage(self) -> str:
-        """See `Engine.shortage`."""
         return f"{self._count} processes were requested, on {usable_cores()} cores"
 
     def close(self) -> None:

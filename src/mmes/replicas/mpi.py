@@ -157,7 +157,6 @@ class Head(Evaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         current = self._round
         if current is None:
             if points.shape[0] == 0 or not keep_going():

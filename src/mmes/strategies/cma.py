@@ -118,7 +118,6 @@ class CMASearch(SearchBase[State]):
         entry_bytes: int = 8,
         vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         matrices = _MATRICES[options["factor"]]
         needed = 8 * n * (matrices * n + 2 * candidates + 10)
@@ -138,7 +137,6 @@ class CMASearch(SearchBase[State]):
         return options, needed
 
     def spread(self) -> float:
-        """See `Search.spread`."""
         return math.sqrt(
             max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
         )

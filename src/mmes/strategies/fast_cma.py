@@ -87,7 +87,6 @@ class FastCMASearch(SearchBase[State]):
         )
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
-        """See `Search.restore`."""
         super().restore(scalars, arrays)
         if not 0 <= self.state.oldest < self.archive_size:
             raise ValueError(
@@ -97,7 +96,6 @@ class FastCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         return 3, value_or(options["archive_size"], candidates) + 1
 
@@ -117,7 +115,6 @@ class FastCMASearch(SearchBase[State]):
         return StepLaw(1 - self.c_1, rows, normals.reshape(draws, 2) * weights, scale=state.scale)
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.paths
 
     def update(

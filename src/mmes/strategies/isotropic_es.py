@@ -92,7 +92,6 @@ class IsotropicSearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 4, 0
 
     def update(

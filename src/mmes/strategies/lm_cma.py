@@ -176,7 +176,6 @@ class LMCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, 2 * value_or(options["archive_size"], default_population_size(n))
 
     def counts(self, generation: int) -> NDArray[np.int64]:
@@ -225,7 +224,6 @@ class LMCMASearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.archive.vectors
 
     def update(

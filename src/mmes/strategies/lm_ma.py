@@ -101,7 +101,6 @@ class LMMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 5, value_or(options["directions"], default_population_size(n))
 
     def law(self, generation: int) -> StepLaw:
@@ -121,7 +120,6 @@ class LMMASearch(SearchBase[State]):
         return StepLaw(shrink, rows, factors.astype(np.float32), scale=state.scale, scale_rows=True)
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.directions
 
     def update(

@@ -92,7 +92,6 @@ class RmSearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, options.get("archive_size", 1)
 
     def law(self, generation: int) -> StepLaw:
@@ -111,7 +110,6 @@ class RmSearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.archive.vectors
 
     def begin(self, population: Handle, ranking: Handle, generation: int) -> None:

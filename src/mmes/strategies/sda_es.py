@@ -83,7 +83,6 @@ class SDASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, 2 * options["directions"]
 
     def law(self, generation: int) -> StepLaw:
@@ -101,7 +100,6 @@ class SDASearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.directions
 
     def update(

@@ -66,11 +66,9 @@ class SepCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 8, 0
 
     def spread(self) -> float:
-        """See `Search.spread`."""
         return self._kernel.largest(self.state.deviations)
 
     def law(self, generation: int) -> StepLaw:

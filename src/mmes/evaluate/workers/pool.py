@@ -95,7 +95,6 @@ class ProcessEvaluator(Evaluator):
     def evaluate(
         self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
     ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
         rows = points.shape[0]
         values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)

@@ -50,7 +50,6 @@ class Rounded(Box):
         return cls(lower, upper, np.ascontiguousarray(knee), mask.astype(np.float64))
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         found = Smooth(self.lower, self.upper, self.knee).map_points(points)
         mask = self.integers > 0
         lower, upper = self.lower[mask], self.upper[mask]
@@ -59,7 +58,6 @@ class Rounded(Box):
         return found
 
     def map_back(self, point: Vector) -> Vector:
-        """See `Box.map_back`."""
         return Smooth(self.lower, self.upper, self.knee).map_back(point)
 
     def walls(self) -> Box:
@@ -104,7 +102,6 @@ class RoundedWalls(Box):
     integers: Vector
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         return np.clip(np.where(self.integers > 0, np.rint(points), points), self.lower, self.upper)
 
 
