@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,7 +98,8 @@ class Terms:
 class Engine(Protocol):
     """Starts replicas, sends messages to them, and reports when one is lost.
 
-    Messages and answers are plain tuples. A replica answers calls in order.
+    Messages and answers are plain tuples. A replica answers calls in order. The futures are those
+    of `concurrent.futures`, unless an engine has its own and defines `wait` and `result`, too.
     """
 
     lost: tuple[type[BaseException], ...]
@@ -120,11 +122,11 @@ class Engine(Protocol):
 
     def wait(self, futures: Collection[Any], timeout: float | None) -> Collection[Any]:
         """Return the futures that are done, after waiting at most `timeout` seconds for one."""
-        ...
+        return wait(futures, timeout, FIRST_COMPLETED).done
 
     def result(self, future: Any) -> Any:
         """Return the answer of a future that is done, or raise."""
-        ...
+        return future.result()
 
     def kill(self, handle: Any) -> None:
         """Kill a replica."""
@@ -139,5 +141,4 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the resources of the engine; replicas are killed before."""
-        ...
+        """Release the resources of the engine, if it holds any; replicas are killed before."""

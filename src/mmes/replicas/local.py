@@ -12,6 +12,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Collection
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -54,7 +55,7 @@ class _Process:
         ours, theirs = context.Pipe()
         self.channel = Channel(ours)
         self.process = context.Process(target=_serve, args=(theirs, setup), name="mmes-replica")
-        self.waiting: deque[_Call] = deque()
+        self.waiting: deque[_Call] = deque()  # in the order of the answers
         try:
             with children.script_from_a_pipe():
                 self.process.start()
@@ -62,13 +63,12 @@ class _Process:
             theirs.close()
 
 
-class _Call:
-    """The future of an answer."""
+class _Call(Future[Any]):
+    """The future of an answer; `wait` itself fulfils it."""
 
     def __init__(self, to: _Process):
+        super().__init__()
         self.to = to
-        self.answer: Any = None
-        self.done = False
 
 
 class LocalEngine(Engine):
@@ -95,7 +95,7 @@ class LocalEngine(Engine):
         return call
 
     def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
-        done = [call for call in futures if call.done]
+        done = [call for call in futures if call.done()]
         if done:
             return done
         asked = list({id(call.to): call.to for call in futures}.values())
@@ -111,15 +111,10 @@ class LocalEngine(Engine):
                 to.channel.flush()
                 # It may have answered and died since; its answers count.
                 for answer in to.channel.messages():
-                    _settle(to, answer)
+                    to.waiting.popleft().set_result(answer)
                 if ended or to.channel.ended:
                     _lose(to)
-        return [call for call in futures if call.done]
-
-    def result(self, future: _Call) -> Any:
-        if isinstance(future.answer, BaseException):
-            raise future.answer
-        return future.answer
+        return [call for call in futures if call.done()]
 
     def kill(self, handle: _Process) -> None:
         children.kill(handle.process)
@@ -133,18 +128,10 @@ class LocalEngine(Engine):
     def shortage(self) -> str:
         return f"{self._count} processes were requested, on {usable_cores()} cores"
 
-    def close(self) -> None:
-        """See `Engine.close`: nothing else is held."""
-
-
-def _settle(to: _Process, answer: Any) -> None:
-    call = to.waiting.popleft()
-    call.answer, call.done = answer, True
-
 
 def _lose(to: _Process) -> None:
     while to.waiting:
-        _settle(to, EOFError(f"process {to.process.pid} has ended"))
+        to.waiting.popleft().set_exception(EOFError(f"process {to.process.pid} has ended"))
 
 
 def _serve(connection: Connection, setup: tuple[Any, ...]) -> None:
