@@ -18,14 +18,7 @@ _SMALL = 1_000_000
 
 
 def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
-    """Refuse unsupported combinations, and linear constraints that contradict each other.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the strategy keeps values from generation to generation, the evaluator does not know the
-        constraints, or no point within the bounds satisfies the linear ones.
-    """
+    """Refuse unsupported combinations, and linear constraints that contradict each other."""
     strategy, space = settings.strategy, settings.space
     if space.integers is not None and any(
         part.tol is None and (part.lower == part.upper).any() for part in given.parts

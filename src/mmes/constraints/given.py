@@ -44,27 +44,16 @@ class Equality:
 
 @dataclass(frozen=True)
 class Constraints:
-    """All constraints of a run.
+    """All constraints of a run."""
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        As they were given.
-    returned : bool
-        Whether the first of them comes with the value of the objective.
-    """
-
-    parts: tuple[Part, ...]
-    returned: bool = False
+    parts: tuple[Part, ...]  # As they were given.
+    returned: bool = False  # Whether the first of them comes with the value of the objective.
 
     @classmethod
     def checked(cls, given: Any, returned: bool = False) -> Constraints | None:
         """Return the given constraints in one form; None if there are none.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If one of them is invalid.
+        Raises TypeError or ValueError if one of them is invalid.
         """
         parts: list[Part] = []
         if returned:

@@ -39,30 +39,14 @@ _SURE = 0.02275
 
 @dataclass(frozen=True)
 class Measurement:
-    """A point with its value, its constraints and its violation.
-
-    Attributes
-    ----------
-    x : handle
-        The point.
-    value : float
-        f.
-    constraints : ndarray
-        g.
-    prices : ndarray
-        The absolute values of the multipliers when it was found.
-    violation : float
-        The largest violation; 0 if there is none.
-    feasible : bool
-        Whether no constraint is violated by more than its tolerance.
-    """
+    """A point with its value f, its constraints g and its violation."""
 
     x: Any
     value: float
     constraints: Vector
-    prices: Vector
-    violation: float
-    feasible: bool
+    prices: Vector  # The absolute values of the multipliers when it was found.
+    violation: float  # The largest one; 0 if there is none.
+    feasible: bool  # Whether no constraint is violated by more than its tolerance.
 
 
 @dataclass
@@ -92,14 +76,8 @@ class _Standstill:
 class Handling:
     """Ranks candidates with the constraints, and remembers the best point.
 
-    Parameters
-    ----------
-    given : Constraints
-        The constraints.
-    tolerance : float
-        A constraint counts as satisfied if it is violated by no more than this.
-    n : int
-        The number of variables.
+    A constraint counts as satisfied if it is violated by no more than `tolerance`; n is the number
+    of variables.
     """
 
     def __init__(self, given: Constraints, tolerance: float, n: int):
@@ -120,10 +98,7 @@ class Handling:
     def table(self, measured: Vector) -> Vector:
         """Return the evaluator's values with one row per point, even if all evaluations failed.
 
-        Raises
-        ------
-        ValueError
-            If the number of constraints has changed.
+        Raises ValueError if the number of constraints has changed.
         """
         if measured.ndim == 2:
             self._split(measured)

@@ -28,23 +28,8 @@ def exact_point(
     """Return a point near x that satisfies the linear constraints among `parts` to rounding.
 
     Rows that are violated are solved for, with the shortest step; variables that reach a bound stay
-    there.
-
-    Parameters
-    ----------
-    x : ndarray
-        The point, within the bounds.
-    parts : sequence of Part
-        The constraints.
-    box : tuple of ndarray, optional
-        Lower and upper bounds.
-    fixed : ndarray of bool, optional
-        Variables that keep their values, such as integers.
-
-    Returns
-    -------
-    ndarray or None
-        None if x satisfies them, there are none, or no such point was found.
+    there, and those that are `fixed`, such as integers, keep their values. x lies within the box.
+    None if x satisfies them, there are none, or no such point was found.
     """
     rows, lower, upper = _stacked(parts)
     low, high = (np.full(x.size, -np.inf), np.full(x.size, np.inf)) if box is None else box

@@ -70,13 +70,8 @@ class Measured:
 class Refused:
     """In place of the values of points with constraints: why something returned is no value.
 
-    It is raised where values are checked, and not where the objective is called: `catch` would take
-    it for a failure there.
-
-    Attributes
-    ----------
-    error : Exception
-        A TypeError or ValueError.
+    The error is raised where values are checked, and not where the objective is called: `catch`
+    would take it for a failure there.
     """
 
     __slots__ = ("error",)
@@ -91,15 +86,9 @@ def as_value(answer: Any) -> Any:
     Values with constraints (`Measured`) were checked before and are returned unchanged.
 
     Real numbers and real arrays of one element are accepted, including NaN and infinities, which
-    can be ranked. Anything else is an error, because it is far more likely a mistake than a value.
-
-    Raises
-    ------
-    TypeError
-        For None, a string, a bool, a complex number or another object.
-    ValueError
-        For an array that does not have exactly one element, and an integer that does not fit into a
-        float.
+    can be ranked. Anything else is far more likely a mistake than a value: TypeError is raised for
+    None, a string, a bool, a complex number or another object, and ValueError for an array that
+    does not have exactly one element and an integer that does not fit into a float.
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
@@ -126,13 +115,9 @@ def as_values(
 ) -> NDArray[np.float64]:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
-    Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values. If
-    their number is wrong, the error is `message` with the expected and the actual number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_value`; also if the number of values is not `count`.
+    Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values.
+    Errors are those of `as_value`, and ValueError if their number is not `count`: `message` with
+    the expected and the actual number.
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
@@ -189,10 +174,7 @@ def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
 def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
     """Return one or several real numbers for each of `count` points as a table, a row per point.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_vector`; also if the number of rows is not `count`, or they differ in length.
+    Errors as in `as_vector`; also if the number of rows is not `count`, or they differ in length.
     """
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):

@@ -78,13 +78,7 @@ class Terms:
 
     @classmethod
     def checked(cls, owner: str, **given: Any) -> Terms:
-        """Return the terms with all values checked.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For an unknown name or a value that is not allowed.
-        """
+        """Return the terms; TypeError or ValueError for an unknown name or a wrong value."""
         terms = cls(**validated(TERMS, given, owner))
         if terms.each == 0:
             raise ValueError("each must be an integer >= 1, -1 for one per core, or None, not 0")

@@ -190,10 +190,7 @@ class Roster:
     def lose(self, member: Member, why: str) -> None:
         """Remove a replica; `turn` returns what it was evaluating without an answer.
 
-        Raises
-        ------
-        EvaluationError
-            If no replica is ready, and many in a row ended before they were ready.
+        Raises EvaluationError if none is ready, and many in a row ended before they were ready.
         """
         if member not in self.members:
             return

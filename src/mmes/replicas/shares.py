@@ -80,13 +80,7 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
 
 
 def packed(values: Sequence[Any]) -> bytes:
-    """Return values as they are sent.
-
-    Raises
-    ------
-    ValueError
-        If points differ in the number of their constraints.
-    """
+    """Return values as they are sent; ValueError if points differ in the number of constraints."""
     return together(values).tobytes()
 
 
@@ -127,12 +121,8 @@ class Round:
     def lose(self, batch: Batch, retries: int, lost: str) -> int:
         """Queue the rows of a lost batch again, one by one; return their number.
 
-        Only a row that was alone counts as lost.
-
-        Raises
-        ------
-        EvaluationError
-            If a row was lost more than `retries` times and `on_lost` is ``"raise"``.
+        Only a row that was alone counts as lost. Raises EvaluationError if one was lost more than
+        `retries` times and `on_lost` is ``"raise"``.
         """
         missing = [row for row in batch if not self.done[row]]
         if len(batch) == 1:

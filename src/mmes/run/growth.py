@@ -30,17 +30,7 @@ _BY_NOISE = (*RESTARTABLE, StopReason.SIGMA_TOO_LARGE)
 class Growth:
     """What a run does about noise and about steps that collapse.
 
-    Parameters
-    ----------
-    options : dict
-        The run's options, checked.
-    state : RunState
-    limits : Limits
-    values_at : callable
-        Takes a list of points and a number; returns the points as evaluated, and so many values of
-        each. An objective that takes a whole batch is called once per value.
-    follow : callable
-        Tells the evaluator that the strategy has changed.
+    `values_at` is that of `Evaluation`; `follow` tells the evaluator that the strategy has changed.
     """
 
     def __init__(
