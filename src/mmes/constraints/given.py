@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.evaluate.constrained import ConstrainedObjective, MatrixProduct, Part
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
 from mmes.strategies.parts.record import checked_scalar, checked_value
-
-Vector = NDArray[np.float64]
 
 # Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64
@@ -352,7 +351,7 @@ class Handling:
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return its arrays."""
         found = {} if self.lagrangian is None else self.lagrangian.arrays()
         if self.lagrangian is not None:

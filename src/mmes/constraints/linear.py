@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.evaluate.constrained import Part
-
-Vector = NDArray[np.float64]
 
 # Each round corrects all rows that are violated; later ones only rounding and new ones.
 _ROUNDS = 50

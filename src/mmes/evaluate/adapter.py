@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.rows import parts
@@ -52,15 +52,13 @@ class EvaluatorAdapter(Evaluator):
     def begin(self, generation: int, rows: int) -> None:
         self._call("begin", generation, rows)
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         self._call("told", values)
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         self._call("revalued", values)
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         if getattr(self._inner, "on_demand", False):
             return self._values(points, generation, keep_going)
         found = []
@@ -71,9 +69,7 @@ class EvaluatorAdapter(Evaluator):
             del some  # its memory is used again for the next part
         return joined(found)
 
-    def _values(
-        self, points: Any, generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def _values(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         answer = to_numpy(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:

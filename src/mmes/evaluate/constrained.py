@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.values import Measured, Refused, as_table, as_value, as_values, as_vector
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.cores import usable_cores
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, in_words, warn_user
 from mmes.evaluate.protocol import Evaluator, Submits, first_part
@@ -49,9 +50,7 @@ class FuturesEvaluator(Evaluator):
         self._lost = lost
         self._chunk_size = chunk_size
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
         values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
@@ -113,7 +112,7 @@ class FuturesEvaluator(Evaluator):
             self._executor.shutdown(wait=False)
             self._executor = None
 
-    def _submit(self, points: NDArray[np.float64]) -> Future[Any]:
+    def _submit(self, points: Vector) -> Future[Any]:
         if self._executor is None:
             assert self._make is not None
             self._executor = as_executor(self._make())
@@ -141,7 +140,7 @@ class FuturesEvaluator(Evaluator):
         error: Exception,
         row: int,
         losses: NDArray[np.int_],
-        points: NDArray[np.float64],
+        points: Vector,
         generation: int,
     ) -> bool:
         """Return True to rank the candidate last, False to submit it again; or raise."""

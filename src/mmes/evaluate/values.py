@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.options import is_real
 from mmes.base.tensors import to_numpy
 from mmes.errors import in_words
@@ -63,7 +64,7 @@ class Measured:
 
     __slots__ = ("row",)
 
-    def __init__(self, row: NDArray[np.float64]):
+    def __init__(self, row: Vector):
         self.row = row
 
 
@@ -110,9 +111,7 @@ def _converted(answer: Any, whose: str = "the objective") -> float:
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
 
 
-def as_values(
-    answer: Any, count: int, message: str = RETURNED.format("the objective")
-) -> NDArray[np.float64]:
+def as_values(answer: Any, count: int, message: str = RETURNED.format("the objective")) -> Vector:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
     Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values.
@@ -127,7 +126,7 @@ def as_values(
         return _all_converted(answer, count, message)
 
 
-def _all_converted(answer: Any, count: int, message: str) -> NDArray[np.float64]:
+def _all_converted(answer: Any, count: int, message: str) -> Vector:
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
@@ -155,7 +154,7 @@ def _conversion(answer: Any) -> Iterator[None]:
         ) from error
 
 
-def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
+def as_vector(answer: Any, whose: str) -> Vector:
     """Return one or several real numbers as a new vector; errors name `whose` they are.
 
     Raises TypeError or ValueError if they are not real numbers, or an array with several axes.
@@ -171,7 +170,7 @@ def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
     return array.astype(np.float64).reshape(-1)
 
 
-def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
+def as_table(answer: Any, count: int, whose: str) -> Vector:
     """Return one or several real numbers for each of `count` points as a table, a row per point.
 
     Errors as in `as_vector`; also if the number of rows is not `count`, or they differ in length.
@@ -193,7 +192,7 @@ def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-def as_rows(answer: Any) -> NDArray[np.float64]:
+def as_rows(answer: Any) -> Vector:
     """Return a table of values, one row per point: of the objective, then of the constraints.
 
     A vector of NaN stands for points that all failed. Raises TypeError or ValueError if it is not
@@ -210,7 +209,7 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def joined(parts: Sequence[Vector]) -> Vector:
     """Return the values of several calls as one array; a call that failed has no rows."""
     widths = {part.shape[1] for part in parts if part.ndim == 2}
     if not widths:
@@ -220,7 +219,7 @@ def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate([part if part.ndim == 2 else next(failed) for part in parts])
 
 
-def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+def together(values: Sequence[Any] | NDArray[Any]) -> Vector:
     """Return the values of points as one array: a vector, or rows if a point has several values.
 
     All entries in the row of a failed point are NaN.

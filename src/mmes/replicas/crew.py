@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.errors import LostWorkerWarning, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.protocol import Evaluator, first_part
@@ -97,9 +97,7 @@ class Crew(Evaluator):
             current.vectors = head.vectors()
         self._deal(current)
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """See `Evaluator.evaluate`; points that are not of the current generation are sent."""
         current, self._round = self._round, None
         if current is None:
@@ -116,7 +114,7 @@ class Crew(Evaluator):
             self._announce(values)
         return values
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         """Remember the values of a generation that the optimizer was told."""
         head = self.roster.head
         if head is not None:
@@ -124,7 +122,7 @@ class Crew(Evaluator):
             needed = min((member.generation for member in joining), default=head.generation)
             head.told(values, needed)
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Remember the other values of that generation."""
         if self.roster.head is not None:
             self.roster.head.revalued(values)
@@ -206,7 +204,7 @@ class Crew(Evaluator):
             member.generation = now
         self.roster.send_work(member, message, current, batch)
 
-    def _announce(self, values: NDArray[np.float64]) -> None:
+    def _announce(self, values: Vector) -> None:
         """Send the values of a generation early: replicas process them together with the head."""
         head = self.roster.head
         assert head is not None

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.constrained import ConstrainedObjective
 from mmes.evaluate.protocol import Evaluator, first_part
@@ -154,9 +154,7 @@ class Head(Evaluator):
         self._comm.bcast(("work", course.run, course.generation, rows, check, told))
         self._round, self._there = current, course.generation
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         current = self._round
         if current is None:
             if points.shape[0] == 0 or not keep_going():
@@ -173,12 +171,12 @@ class Head(Evaluator):
         answers = self._comm.allgather((*mine[:4], current.numbers, current.vectors, mine[6]))
         return self._taken(current, answers, batches, points)
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         """Remember the values that the optimizer was told last."""
         if self._course is not None:
             self._course.told(values, self._course.generation)
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Remember the other values of that generation."""
         if self._course is not None:
             self._course.revalued(values)
@@ -208,8 +206,8 @@ class Head(Evaluator):
         current: Round,
         answers: list[Answer],
         batches: list[Batch],
-        points: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        points: Vector,
+    ) -> Vector:
         for rank, (batch, answer) in enumerate(zip(batches, answers, strict=False)):
             _raise_failure(answer, rank)
             _, data, _, repeated, numbers, vectors, failed = answer
@@ -309,7 +307,7 @@ class _Follower:
             values[list(batch)] = np.frombuffer(answer[1])
         self._replica.handle(("told", run, generation, (values.tobytes(),)))
 
-    def _points(self, generation: int, points: NDArray[np.float64]) -> None:
+    def _points(self, generation: int, points: Vector) -> None:
         assert self._replica is not None
         mine = self._mine(_batches(len(points), self._comm.Get_size()))
         self._comm.allgather(self._replica.handle(("points", generation, points[list(mine)])))

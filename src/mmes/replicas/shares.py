@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError
 from mmes.evaluate.values import Measured, together
@@ -84,7 +84,7 @@ def packed(values: Sequence[Any]) -> bytes:
     return together(values).tobytes()
 
 
-def unpacked(data: bytes, count: int) -> Sequence[Any] | NDArray[np.float64]:
+def unpacked(data: bytes, count: int) -> Sequence[Any] | Vector:
     """Return the values of `count` points that `packed` was given; rows with constraints.
 
     Where all have failed, nothing tells the number of constraints, and each has one NaN.
@@ -101,7 +101,7 @@ class Round:
     def __init__(self, generation: int, rows: int):
         self.generation = generation
         self.waiting: deque[Batch] = deque()
-        self.points: NDArray[np.float64] | None = None
+        self.points: Vector | None = None
         """The candidates, once the head has asked for them."""
         self.shipped = False
         """Whether the points must travel, because they are not a generation's."""
@@ -112,7 +112,7 @@ class Round:
         self.done = np.zeros(rows, dtype=bool)
         self._losses = np.zeros(rows, dtype=int)
 
-    def take(self, batch: Batch, values: Sequence[Any] | NDArray[np.float64]) -> None:
+    def take(self, batch: Batch, values: Sequence[Any] | Vector) -> None:
         """Enter the values of a batch; with constraints, a row of them for each point."""
         for row, value in zip(batch, values, strict=True):
             if not self.done[row]:  # of two answers, the first counts

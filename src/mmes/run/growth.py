@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
@@ -38,7 +38,7 @@ class Growth:
         options: dict[str, Any],
         state: RunState,
         limits: Limits,
-        values_at: Callable[[list[Any], int], tuple[Any, NDArray[np.float64]]],
+        values_at: Callable[[list[Any], int], tuple[Any, Vector]],
         follow: Callable[[], None],
     ):
         self._options, self._state, self._limits = options, state, limits
@@ -130,7 +130,7 @@ class Growth:
             return mean, Answers(asked, twins=twins)
         return mean, Answers(asked, best=self._ask_best(left), recorded=state.best_value)
 
-    def _ask_best(self, left: float) -> NDArray[np.float64]:
+    def _ask_best(self, left: float) -> Vector:
         """Return new values of the best point, which was evaluated in an earlier generation.
 
         One is enough where the value was seen once: that of a noisy objective is never seen again.

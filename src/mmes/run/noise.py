@@ -19,14 +19,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.kernels import Handle, Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar, checked_value
-
-Vector = NDArray[np.float64]
 
 GENERATIONS = 100
 """A population of lambda is due once 100 lambda evaluations were spent: noise that hides progress

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
-
-Vector = NDArray[np.float64]
-
 
 # What can be computed with: a run may still grow by 1e20 before it counts as running away, and
 # squares of that are still numbers.

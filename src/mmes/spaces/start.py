@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.options import as_float, is_real
 from mmes.spaces.bounds import LARGEST, SMALLEST_STEP, real_array
-
-Vector = NDArray[np.float64]
 
 # Where bounds are all there is to tell the size of a step: the share of the box that the paper's
 # experiments use.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -117,9 +117,7 @@ class FastCMASearch(SearchBase[State]):
     def directions(self) -> Handle:
         return self.state.paths
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, kernel = self.state, self._kernel
         # m <- sum_k w_k x_(k);

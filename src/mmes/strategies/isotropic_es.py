@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.kernels import Handle
 from mmes.strategies.parts.population import (
@@ -94,9 +92,7 @@ class IsotropicSearch(SearchBase[State]):
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
         return 4, 0
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Move m to sum_k w_k x_(k), and sigma by the rule."""
         state, p, kernel = self.state, self.population, self._kernel
         step = self.recombine(population, ranking[: p.mu], p.weights, 1 / state.sigma)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, Noise, StepLaw
@@ -178,7 +178,7 @@ class LMCMASearch(SearchBase[State]):
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
         return 3, 2 * value_or(options["archive_size"], default_population_size(n))
 
-    def counts(self, generation: int) -> NDArray[np.int64]:
+    def counts(self, generation: int) -> Indices:
         """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
 
         Never less than none, nor more than are stored.
@@ -226,9 +226,7 @@ class LMCMASearch(SearchBase[State]):
     def directions(self) -> Handle:
         return self.state.archive.vectors
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state = self.state
         # m <- sum_k w_k x_(k);

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.kernels import Handle, Noise, StepLaw
 from mmes.strategies.parts.population import (
@@ -122,9 +122,7 @@ class LMMASearch(SearchBase[State]):
     def directions(self) -> Handle:
         return self.state.directions
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p, kernel = self.state, self.population, self._kernel
         # m <- sum_k w_k x_(k);

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -124,9 +124,7 @@ class RmSearch(SearchBase[State]):
             self.state.archive.order, self.state.archive.stamps = self._former
             self._former = None
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Take in an evaluated generation."""
         state = self.state
         if self._former is None:
@@ -138,7 +136,7 @@ class RmSearch(SearchBase[State]):
     def _move(
         self,
         population: Handle,
-        parents: NDArray[np.int64],
+        parents: Indices,
         generation: int,
         on_device: Handle | None = None,
     ) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -102,9 +102,7 @@ class SDASearch(SearchBase[State]):
     def directions(self) -> Handle:
         return self.state.directions
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p = self.state, self.population
         # m <- sum_k w_k x_(k);

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
 
 _STARTS_THAT_MAY_FAIL = 3
@@ -44,7 +44,7 @@ class Losses:
         self._counts = np.zeros(rows, dtype=int)
         self._retries, self._on_lost = retries, on_lost
 
-    def split(self, batch: Batch, point: NDArray[np.float64], generation: int) -> list[int]:
+    def split(self, batch: Batch, point: Vector, generation: int) -> list[int]:
         """Return the rows of a lost batch that are to be repeated; the others are given up.
 
         They are repeated one by one, to find the candidate that causes it: a loss counts only for a

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.evaluate.on_batch import OnBatch
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
@@ -92,9 +92,7 @@ class ProcessEvaluator(Evaluator):
         self._failed_starts = FailedStarts()
         self._seconds = math.inf  # of one evaluation, smoothed
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
         values: list[Any] = [np.nan] * rows
         done = np.zeros(rows, dtype=bool)
@@ -156,7 +154,7 @@ class ProcessEvaluator(Evaluator):
     def _busy(self) -> bool:
         return any(who.batch is not None for who in self._crew)
 
-    def _hand_out(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
+    def _hand_out(self, waiting: deque[Batch], points: Vector) -> None:
         while len(self._crew) < self._count and self._idle() < len(waiting):
             self._hire()
         for who in self._crew:
@@ -283,7 +281,7 @@ class ProcessEvaluator(Evaluator):
 
     # How points travel
 
-    def _make_slots(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
+    def _make_slots(self, waiting: deque[Batch], points: Vector) -> None:
         rows, n = max(map(len, waiting), default=0), math.prod(points.shape[1:])
         if rows * n * 8 < SHARED_BYTES or self._slots_refused:
             return
@@ -297,7 +295,7 @@ class ProcessEvaluator(Evaluator):
         except OSError:  # none there, or too little of it: pipes do it too, more slowly
             self._slots_refused = True
 
-    def _message(self, who: _Worker, points: NDArray[np.float64]) -> tuple[Any, ...]:
+    def _message(self, who: _Worker, points: Vector) -> tuple[Any, ...]:
         beats = self._timeout < math.inf and len(points) > 1
         ticket = None if who.ticket == self._ticket else self._ticket
         who.ticket = self._ticket
