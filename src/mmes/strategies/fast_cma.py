@@ -26,7 +26,7 @@ from mmes.strategies.parts.population import (
     value_or,
 )
 from mmes.strategies.parts.record import Arrays
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -50,17 +50,14 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p: evolution path
     paths: Handle  # P, p: (m + 1, n) float32: the stored paths, and last the current one
     oldest: int = 0  # the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
     updates: int = 0  # g: generations processed
     step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class FastCMASearch(SearchBase[State]):

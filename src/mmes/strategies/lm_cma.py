@@ -33,7 +33,7 @@ from mmes.strategies.parts.population import (
     reducing,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import PSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -124,22 +124,19 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Stored paths and their inverses are in the coordinates of the noise z; the scale is applied
     last: x = m + sigma scale .* y.
     """
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p_c: evolution path
     archive: Archive  # P, t, J: stored paths, their generations, their order from the oldest
     inverse: Handle  # V: A^-1 P of each stored path, (m, n) float32, in the same rows
     gains: Vector  # b: factors of the updates of A, by row
     updates: int = 0  # g: generations processed
     step: StepState = field(default_factory=StepState)  # s, F: state of the population success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMCMASearch(SearchBase[State]):

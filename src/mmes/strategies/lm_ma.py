@@ -33,7 +33,7 @@ from mmes.strategies.parts.population import (
     reducing,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import CSA, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -57,19 +57,16 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions and path are in the coordinates of the noise z; the scale is applied last: x = m +
     sigma scale .* y.
     """
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     directions: Handle  # M_1..M_m: direction vectors, (m, n) float32
     step: StepState  # p_s: state of the cumulative step-size rule
     updates: int = 0  # g: generations processed
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMMASearch(SearchBase[State]):

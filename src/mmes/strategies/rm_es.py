@@ -22,7 +22,7 @@ from mmes.strategies.parts.population import (
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -54,15 +54,12 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p: evolution path, zero at the start
     archive: Archive  # P_i, t_i: stored paths with the generations they are of
     step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class RmSearch(SearchBase[State]):
