@@ -9,8 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
-from mmes.evaluate.arguments import with_arguments
-from mmes.evaluate.on_batch import with_batches
+from mmes.evaluate.arguments import with_arguments, with_batches
 from mmes.evaluate.protocol import SharesResult
 from mmes.run.loop import Run
 from mmes.run.observing.progress import Progress

@@ -23,13 +23,14 @@ def is_evaluator(thing: Any) -> bool:
 class EvaluatorAdapter(Evaluator):
     """Adapts a custom evaluator to the interface that the loop calls.
 
-    It has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin`,
-    `told` and `revalued` are optional. `rows` says whether it returns a row per point: the value,
-    then the constraints.
+    It has `evaluate` and `close`; all else of `Evaluator` is optional. `rows` says whether it
+    returns a row per point: the value, then the constraints.
     """
 
     def __init__(self, inner: Any, rows: bool = False):
         self._inner, self._rows = inner, rows
+        for name in ("memory_limit", "follow", "begin", "told", "revalued", "close"):
+            setattr(self, name, getattr(inner, name, None) or getattr(self, name))
 
     @property
     def retried(self) -> int:  # type: ignore[override]
@@ -42,21 +43,6 @@ class EvaluatorAdapter(Evaluator):
     @property
     def words(self) -> str:  # type: ignore[override]
         return str(getattr(self._inner, "words", ""))
-
-    def memory_limit(self) -> tuple[int, str] | None:
-        return self._call("memory_limit")
-
-    def follow(self, es: Any) -> None:
-        self._call("follow", es)
-
-    def begin(self, generation: int, rows: int) -> None:
-        self._call("begin", generation, rows)
-
-    def told(self, values: Vector) -> None:
-        self._call("told", values)
-
-    def revalued(self, values: Vector) -> None:
-        self._call("revalued", values)
 
     def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         if getattr(self._inner, "on_demand", False):
@@ -83,10 +69,3 @@ class EvaluatorAdapter(Evaluator):
         except (TypeError, ValueError) as error:
             mark(error, None, generation)
             raise
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        method = getattr(self._inner, name, None)
-        return None if method is None else method(*arguments)

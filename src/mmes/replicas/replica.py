@@ -42,9 +42,9 @@ from numpy.typing import NDArray
 
 from mmes.base.arrays import Arrays, Vector
 from mmes.errors import EvaluationError
+from mmes.evaluate.arguments import take_number
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.factory import made
-from mmes.evaluate.on_batch import take_number
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.remote import Outcome, Task, sendable
 from mmes.replicas import digests

@@ -16,9 +16,8 @@ from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError, RestartWarning, warn_user
 from mmes.evaluate.adapter import is_evaluator
-from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.arguments import with_arguments, with_batches
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.on_batch import with_batches
 from mmes.evaluate.protocol import HoldsDevices, MakesEvaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers

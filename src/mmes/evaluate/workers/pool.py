@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mmes.base.arrays import Vector
-from mmes.evaluate.on_batch import OnBatch
+from mmes.evaluate.arguments import OnBatch
 from mmes.evaluate.protocol import Evaluator, first_part
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, lost, worker
