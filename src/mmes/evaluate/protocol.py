@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, in_words
-from mmes.evaluate.values import together
 
 Exceptions = tuple[type[BaseException], ...]
 
@@ -92,8 +90,7 @@ class Evaluator(Protocol):
         ...
 
     def close(self) -> None:
-        """Release processes and memory."""
-        ...
+        """Release processes and memory, if any are held."""
 
 
 @runtime_checkable
@@ -176,8 +173,3 @@ def location_of(error: BaseException) -> str:
     candidate = getattr(error, "candidate", None)
     who = "the candidates" if candidate is None else f"candidate {candidate}"
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
-
-
-def first_part(values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]) -> Vector:
-    """Return the values before the first missing one."""
-    return together(values if done.all() else values[: int(done.argmin())])

@@ -23,9 +23,6 @@ class _HereEvaluator(Evaluator):
     def _note(self, error: BaseException) -> None:
         self.caught = self.caught or named(error)
 
-    def close(self) -> None:
-        """See `Evaluator.close`: nothing is held."""
-
 
 class SerialEvaluator(_HereEvaluator):
     """Calls the objective for one row at a time."""

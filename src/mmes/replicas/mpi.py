@@ -17,13 +17,13 @@ import numpy as np
 from mmes.base.arrays import Vector
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.constrained import ConstrainedObjective
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Task, rebuilt, sendable
 from mmes.replicas import digests
 from mmes.replicas.engine import Terms
 from mmes.replicas.head import HeadState
 from mmes.replicas.replica import Replica
-from mmes.replicas.shares import Batch, Cutting, Round, ranges, unpacked
+from mmes.replicas.shares import Batch, Cutting, SharedRound, ranges, unpacked
 from mmes.strategies import AskTell
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Head(Evaluator):
         self._here = Replica(task, terms.each, settings)
         self._course: HeadState | None = None
         self._runs = 0
-        self._round: Round | None = None
+        self._round: SharedRound | None = None
         self._rebuild = False
         self._there = 0  # the generation of the others
 
@@ -145,7 +145,7 @@ class Head(Evaluator):
         assert course is not None
         if self._rebuild:
             self._hand_over()
-        current = Round(generation, rows)
+        current = SharedRound(generation, rows)
         current.numbers = course.numbers()
         check = course.generation % self._terms.check == 0
         current.vectors = course.vectors() if check else None
@@ -160,7 +160,7 @@ class Head(Evaluator):
             if points.shape[0] == 0 or not keep_going():
                 return np.empty(0)
             self._comm.bcast(("points", generation, np.array(points)))
-            current = self._round = Round(generation, points.shape[0])
+            current = self._round = SharedRound(generation, points.shape[0])
         batches = _batches(points.shape[0], self._comm.Get_size())
         try:
             mine = self._here.handle(("points", generation, points[list(batches[0])]))
@@ -203,7 +203,7 @@ class Head(Evaluator):
 
     def _taken(
         self,
-        current: Round,
+        current: SharedRound,
         answers: list[Answer],
         batches: list[Batch],
         points: Vector,
@@ -217,7 +217,7 @@ class Head(Evaluator):
             if failed is not None:
                 failed.raise_error(points[list(batch)], batch, current.generation)
             current.take(batch, unpacked(data, len(batch)))
-        return first_part(current.values, current.done)
+        return current.first_part()
 
     def _diverged(self, rank: int, generation: int) -> None:
         text = f"the state of rank {rank} differs from that of rank 0 in generation {generation}"

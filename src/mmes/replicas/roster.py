@@ -23,7 +23,7 @@ from mmes.errors import (
 from mmes.replicas import digests
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
-from mmes.replicas.shares import Batch, Round
+from mmes.replicas.shares import Batch, SharedRound
 
 _BLOCK_BYTES = 64 * 2**20
 # Before looking for a place again, if there are enough replicas.
@@ -71,7 +71,7 @@ class Work:
     """Rows of a round that a replica evaluates, and its answer: None if it was lost."""
 
     member: Member
-    round: Round
+    round: SharedRound
     batch: Batch
     answer: Message | None = None
 
@@ -81,7 +81,7 @@ class _Asked:
     """A message that has not been answered; `work` if it was one."""
 
     member: Member
-    work: tuple[Round, Batch] | None = None
+    work: tuple[SharedRound, Batch] | None = None
     notice: bool = False
 
 
@@ -272,7 +272,9 @@ class Roster:
 
     # Messages and answers
 
-    def send_work(self, member: Member, message: Message, current: Round, batch: Batch) -> None:
+    def send_work(
+        self, member: Member, message: Message, current: SharedRound, batch: Batch
+    ) -> None:
         """Let a replica evaluate rows."""
         member.batch, member.since, member.overdue = batch, time.monotonic(), False
         self._call(member, message, _Asked(member, (current, batch)))
@@ -281,7 +283,7 @@ class Roster:
         """Send a message whose answer does not matter, unless it is an error."""
         self._call(member, message, _Asked(member, notice=True))
 
-    def at_work(self, current: Round) -> list[Batch]:
+    def at_work(self, current: SharedRound) -> list[Batch]:
         """Return the batches of a round that are being evaluated or were answered."""
         works = [asked.work for asked in self._asked.values() if asked.work is not None]
         works += [(work.round, work.batch) for work in self._finished]

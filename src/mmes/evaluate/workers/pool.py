@@ -21,11 +21,11 @@ import numpy as np
 
 from mmes.base.arrays import Vector
 from mmes.evaluate.arguments import OnBatch
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, lost, worker
 from mmes.evaluate.workers.channel import Channel
-from mmes.evaluate.workers.lost import Batch, FailedStarts, Losses, tell_loss
+from mmes.evaluate.workers.lost import FailedStarts, Round, tell_loss
 from mmes.evaluate.workers.pickling import pickled, pickled_ticket
 from mmes.evaluate.workers.shared import SHARED_BYTES, Slots
 
@@ -42,7 +42,7 @@ class _Worker:
     channel: Channel
     slot: int
     ready: bool = False
-    batch: Batch | None = None
+    batch: range | None = None
     deadline: float = math.inf
     ticket: bytes | None = None
     """The batch of data that it has, or its number."""
@@ -94,10 +94,9 @@ class ProcessEvaluator(Evaluator):
 
     def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
-        values: list[Any] = [np.nan] * rows
-        done = np.zeros(rows, dtype=bool)
-        losses = Losses(rows, self._retries, self._lost)
-        waiting = _batches(range(rows), self._batch_size(rows))
+        current, size = Round(generation, rows), self._batch_size(rows)
+        waiting = current.waiting
+        waiting.extend(range(first, min(first + size, rows)) for first in range(0, rows, size))
         self._make_slots(waiting, points)
         self._ticket = None if self._on_batch is None else pickled_ticket(self._on_batch.ticket)
         for who in list(self._crew):
@@ -118,18 +117,16 @@ class ProcessEvaluator(Evaluator):
                     self._dismiss(who)
                     tell_loss(who.process.pid, who.lost, generation, batch or ())
                     if batch is not None:
-                        again = losses.split(batch, points[batch.start], generation)
+                        again = current.lose(batch, self._retries, self._lost, points)
                         self.retried += len(again)
-                        done[[row for row in batch if row not in again]] = True
                         waiting.extendleft(range(row, row + 1) for row in reversed(again))
                     continue
                 assert batch is not None  # a worker answers what it was asked
                 outcome.raise_error(points[batch.start : batch.stop], batch, generation)
-                values[batch.start : batch.stop] = outcome.values
+                current.take(batch, outcome.values)
                 self.caught = self.caught or outcome.caught
-                done[batch] = True
                 self._learn_duration(outcome.seconds / len(batch))
-        return first_part(values, done)
+        return current.first_part()
 
     def close(self) -> None:
         """See `Evaluator.close`: idle workers are released, busy ones killed."""
@@ -154,7 +151,7 @@ class ProcessEvaluator(Evaluator):
     def _busy(self) -> bool:
         return any(who.batch is not None for who in self._crew)
 
-    def _hand_out(self, waiting: deque[Batch], points: Vector) -> None:
+    def _hand_out(self, waiting: deque[range], points: Vector) -> None:
         while len(self._crew) < self._count and self._idle() < len(waiting):
             self._hire()
         for who in self._crew:
@@ -281,7 +278,7 @@ class ProcessEvaluator(Evaluator):
 
     # How points travel
 
-    def _make_slots(self, waiting: deque[Batch], points: Vector) -> None:
+    def _make_slots(self, waiting: deque[range], points: Vector) -> None:
         rows, n = max(map(len, waiting), default=0), math.prod(points.shape[1:])
         if rows * n * 8 < SHARED_BYTES or self._slots_refused:
             return
@@ -303,7 +300,3 @@ class ProcessEvaluator(Evaluator):
             return points.shape, points.tobytes(), None, 0, beats, ticket
         place = self._slots.put(who.slot, points)
         return points.shape, None, self._slots.name, place, beats, ticket
-
-
-def _batches(rows: range, size: int) -> deque[Batch]:
-    return deque(range(first, min(first + size, len(rows))) for first in rows[::size])
