@@ -63,17 +63,21 @@ class Growth:
             return reason
         if not (state.ceiling_due and self._room_to_grow) or state.partial.evaluations:
             return reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_ceiling()
-        except MemoryError:
-            return reason
-        self._follow()
-        return None
+        return None if self._changed(state.grow) else reason
 
     @property
     def _room_to_grow(self) -> bool:
         return 2 * self._state.es.population_size <= self._limits.evaluations_left() / 4
+
+    def _changed(self, change: Callable[[], None]) -> bool:
+        """Change the search and tell the evaluator; return whether it fitted into memory."""
+        try:
+            with self._state.changing(MemoryError):
+                change()
+        except MemoryError:
+            return False
+        self._follow()
+        return True
 
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
@@ -160,13 +164,8 @@ class Growth:
         if not (change or self._room_to_grow):
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return StopReason.NOISY if reason in _BY_NOISE else reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_noise()
-                state.question = Verdict.CLEAR
-        except MemoryError:
+        if not self._changed(state.answer_noise):
             return StopReason.NOISY
-        self._follow()
         return None if reason in _BY_NOISE else reason
 
     def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
@@ -182,13 +181,8 @@ class Growth:
         enough = _WORTH * size <= self._limits.evaluations_left()
         if size > state.largest_population_size or not enough:
             return reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_collapse(*answer)
-        except MemoryError:
-            return reason
-        self._follow()
-        return None
+        doublings, sigma = answer
+        return None if self._changed(lambda: state.grow(doublings, sigma, True)) else reason
 
     def _look_again(self, reason: StopReason | None) -> StopReason | None:
         """Repeat the end of a search that has seen a kink, unless it starts again anyway."""

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.spaces.bounds import first_of
 from mmes.spaces.boxes.box import Box, Start, Vector
 from mmes.spaces.boxes.reflect import fold
 from mmes.spaces.boxes.smooth import Smooth
@@ -121,9 +122,7 @@ def integer_box(
     """
     lower, upper = box or (np.full(mask.size, -np.inf), np.full(mask.size, np.inf))
     lower, upper = np.where(mask, np.ceil(lower), lower), np.where(mask, np.floor(upper), upper)
-    empty = lower > upper
-    if empty.any():
-        at = int(empty.argmax())
+    if (at := first_of(lower > upper)) is not None:
         raise ValueError(f"variable {at} must be an integer, but there is none within its bounds")
     return lower, upper
 
