@@ -6,7 +6,7 @@ import atexit
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class _Asked:
     """A message that has not been answered; `work` if it was one."""
 
     member: Member
-    work: tuple[SharedRound, Batch] | None = None
+    work: Work | None = None
     notice: bool = False
 
 
@@ -217,7 +217,7 @@ class Roster:
         self.engine.kill(member.handle)
         held = [asked for asked in self._asked.values() if asked.member is member]
         self._asked = {f: asked for f, asked in self._asked.items() if asked.member is not member}
-        self._finished += [Work(member, *asked.work) for asked in held if asked.work is not None]
+        self._finished += [asked.work for asked in held if asked.work is not None]
 
     def _refuse(self, member: Member, error: Exception) -> None:
         """Raise before the run; during it, continue without the new replica."""
@@ -277,7 +277,7 @@ class Roster:
     ) -> None:
         """Let a replica evaluate rows."""
         member.batch, member.since, member.overdue = batch, time.monotonic(), False
-        self._call(member, message, _Asked(member, (current, batch)))
+        self._call(member, message, _Asked(member, Work(member, current, batch)))
 
     def send_notice(self, member: Member, message: Message) -> None:
         """Send a message whose answer does not matter, unless it is an error."""
@@ -286,8 +286,7 @@ class Roster:
     def at_work(self, current: SharedRound) -> list[Batch]:
         """Return the batches of a round that are being evaluated or were answered."""
         works = [asked.work for asked in self._asked.values() if asked.work is not None]
-        works += [(work.round, work.batch) for work in self._finished]
-        return [batch for one, batch in works if one is current]
+        return [work.batch for work in works + self._finished if work.round is current]
 
     def turn(self, seconds: float) -> list[Work]:
         """Wait for answers up to a time limit, process them, and return the finished work."""
@@ -312,7 +311,7 @@ class Roster:
             self._asked[self.engine.call(member.handle, message)] = asked
         except self.engine.lost as error:
             if asked.work is not None:
-                self._finished.append(Work(member, *asked.work))
+                self._finished.append(asked.work)
             self.lose(member, f"{type(error).__name__}: {error}")
 
     def _receive(self, future: Any) -> None:
@@ -331,7 +330,7 @@ class Roster:
         del self._asked[future]
         if asked.work is not None:
             member.batch = None
-            self._finished.append(Work(member, *asked.work, answer))
+            self._finished.append(replace(asked.work, answer=answer))
         elif not asked.notice:
             self._go_on(member, answer)
         if answer[0] == "behind":

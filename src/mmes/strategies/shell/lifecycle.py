@@ -34,11 +34,11 @@ from mmes.strategies.shell.protocol import (
     Vector,
 )
 from mmes.strategies.shell.setup import (
-    StrategySetup,
     mapping_of,
     opened_kernel,
     patience,
     planned_search,
+    setup_in,
     widest_sigma,
 )
 from mmes.strategies.shell.state import COUNTS, arguments_of, check_sizes
@@ -97,16 +97,16 @@ class Lifecycle(Optimizer):
             planned_search(cls.search_type, kernel, chosen, space.extent, held)
 
     def _begin(self, space: Space, options: dict[str, Any], kernel: Kernel) -> None:
-        begun = StrategySetup.made(self, space, options, kernel)
-        self.options, self.kernel = begun.options, kernel
-        self.seed, self.sigma0 = begun.setup.seed, space.sigma0
-        self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self._setup = begun.setup
+        plan = planned_search(self.search_type, kernel, options, space.extent)
+        self._setup, box = setup_in(space, options, kernel)
+        self.seed, self.sigma0, self._n = self._setup.seed, space.sigma0, self._setup.n
+        self.options, self.kernel = options | plan.options | {"seed": self.seed}, kernel
+        self.manifold, self._extent = space.manifold, space.extent
         self._candidates = Candidates(kernel, self._n, None)
-        self._confine_to(begun.box)
-        self._widest = widest_sigma(begun.box, space.sigma0)
-        self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
-        self._hold(self.search_type(begun.setup, begun.plan.options))
+        self._confine_to(box)
+        self._widest = widest_sigma(box, space.sigma0)
+        self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+        self._hold(self.search_type(self._setup, plan.options))
         # As a number: neither resuming on a smaller machine nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
@@ -118,7 +118,7 @@ class Lifecycle(Optimizer):
         self._rules = StopRules(
             self.options,
             self.sigma0,
-            window=patience(begun.setup.degrees_of_freedom, self.box),
+            window=patience(self._setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
