@@ -83,10 +83,10 @@ class Handling:
         self.given, self.tolerance, self.n = given, tolerance, n
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
+        # Whether the search has ended at a feasible point; None where nobody has looked yet.
         self.settled: bool | None = None
-        """Whether the search has ended at a feasible point; None where nobody has looked yet."""
+        # The values of the newest generation by the new multipliers, if these have changed.
         self.changed: Vector | None = None
-        """The values of the newest generation by the new multipliers, if these have changed."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
         # Generations whose values are equal up to rounding, and up to what a tolerance is worth.

@@ -73,8 +73,7 @@ class Terms:
     diverged: str
     steal: str
     head_evaluates: bool
-    chunk_size: int | None = None
-    """The option of the run: rows that are evaluated together."""
+    chunk_size: int | None = None  # the option of the run: rows that are evaluated together
 
     @classmethod
     def checked(cls, owner: str, **given: Any) -> Terms:

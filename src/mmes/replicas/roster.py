@@ -95,16 +95,14 @@ class Roster:
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):
         self.engine = engine
         self.head: HeadState | None = None
-        self.rebuilt = 0
-        """Replicas started in place of lost ones."""
+        self.rebuilt = 0  # replicas started in place of lost ones
         self.members: list[Member] = []
         self._terms, self._setup, self._retries = terms, setup, retries
         self._asked: dict[Any, _Asked] = {}
         self._finished: list[Work] = []
         self._count = terms.count
         self._hired = 0
-        self.underway = False
-        """Whether the crew has gathered and follows a run."""
+        self.underway = False  # whether the crew has gathered and follows a run
         self._failed_starts = 0
         self._last_failure = ""
         self._next_look = -math.inf

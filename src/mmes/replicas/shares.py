@@ -98,10 +98,8 @@ class SharedRound(Round):
 
     def __init__(self, generation: int, rows: int):
         super().__init__(generation, rows, "the replica")
-        self.points: Vector | None = None
-        """The candidates, once the head has asked for them."""
-        self.shipped = False
-        """Whether the points must travel, because they are not a generation's."""
+        self.points: Vector | None = None  # the candidates, once the head has asked for them
+        self.shipped = False  # whether the points must travel: they are not a generation's
+        # The head's digests of its numbers and, now and then, vectors.
         self.numbers: bytes = b""
         self.vectors: bytes | None = None
-        """The head's digests of its numbers and, now and then, vectors."""

@@ -44,10 +44,8 @@ class _Worker:
     ready: bool = False
     batch: range | None = None
     deadline: float = math.inf
-    ticket: bytes | None = None
-    """The batch of data that it has, or its number."""
-    lost: str = ""
-    """Why it was lost, once it is."""
+    ticket: bytes | None = None  # the batch of data that it has, or its number
+    lost: str = ""  # why it was lost, once it is
 
 
 class ProcessEvaluator(Evaluator):
