@@ -63,7 +63,7 @@ class Growth:
             return reason
         if not (state.ceiling_due and self._room_to_grow) or state.partial.evaluations:
             return reason
-        return None if self._changed(state.grow) else reason
+        return None if self._changed(state.answer_ceiling) else reason
 
     @property
     def _room_to_grow(self) -> bool:
@@ -181,8 +181,7 @@ class Growth:
         enough = _WORTH * size <= self._limits.evaluations_left()
         if size > state.largest_population_size or not enough:
             return reason
-        doublings, sigma = answer
-        return None if self._changed(lambda: state.grow(doublings, sigma, True)) else reason
+        return None if self._changed(lambda: state.answer_collapse(*answer)) else reason
 
     def _look_again(self, reason: StopReason | None) -> StopReason | None:
         """Repeat the end of a search that has seen a kink, unless it starts again anyway."""

@@ -342,7 +342,8 @@ class RunState:
             self.growth = self.start
             self.es.probe(sigma, self.first_population_size * 2**self.growth)
         elif self._due(GENERATIONS):
-            self.grow(sigma=sigma)
+            self.es.grow(sigma)
+            self.growth += 1
         else:
             self.es.resume_at(sigma)
         self.noise.wait()
@@ -358,12 +359,18 @@ class RunState:
         searched = self.evaluations - self.spent.again
         return 2 * self.es.population_size * generations <= searched
 
-    def grow(self, doublings: int = 1, sigma: float | None = None, kinked: bool = False) -> None:
-        """Go on with a larger population; the other parameters are those of `Optimizer.grow`.
+    def answer_ceiling(self) -> None:
+        """Go on with twice the population; MemoryError as below."""
+        self.es.grow()
+        self.growth += 1
+        self.noise.wait()
+
+    def answer_collapse(self, doublings: int, sigma: float) -> None:
+        """Go on with a larger population and this sigma.
 
         Raises MemoryError if that does not fit; nothing has changed then.
         """
-        self.es.grow(sigma, doublings, kinked)
+        self.es.grow(sigma, doublings, kinked=True)
         self.growth += doublings
         self.noise.wait()
 
