@@ -9,8 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mmes.base.options import OptionTable
-from mmes.evaluate.arguments import with_arguments
-from mmes.evaluate.on_batch import with_batches
+from mmes.evaluate.arguments import with_arguments, with_batches
 from mmes.evaluate.protocol import SharesResult
 from mmes.run.loop import Run
 from mmes.run.observing.progress import Progress
@@ -147,31 +146,8 @@ def minimize(
     >>> result.success
     True
     """
-    return _shared(
-        workers,
-        with_batches(with_arguments(fun, args), batches, workers),
-        constraints,
-        lambda: Run(
-            fun,
-            x0,
-            sigma0,
-            bounds=bounds,
-            scale=scale,
-            manifold=manifold,
-            constraints=constraints,
-            integers=integers,
-            strategy=strategy,
-            callback=callback,
-            progress=progress,
-            args=args,
-            catch=catch,
-            workers=workers,
-            checkpoint=checkpoint,
-            batches=batches,
-            validation=validation,
-            **options,
-        ),
-    )
+    given = locals()  # all arguments, as they were given
+    return _shared(Run, given.pop("options") | given)
 
 
 def options(strategy: str | type[Optimizer] = "auto") -> OptionTable:
@@ -241,30 +217,19 @@ def resume(
     FileNotFoundError, CheckpointCorrupt, CheckpointTooNew
         If there is no usable checkpoint.
     """
-    return _shared(
-        workers,
-        with_batches(with_arguments(fun, args), batches, workers),
-        constraints,
-        lambda: resumed_run(
-            path,
-            fun,
-            strategy=strategy,
-            callback=callback,
-            progress=progress,
-            args=args,
-            constraints=constraints,
-            catch=catch,
-            workers=workers,
-            checkpoint=checkpoint,
-            batches=batches,
-            validation=validation,
-            **limits,
-        ),
-    )
+    given = locals()  # all arguments, as they were given
+    return _shared(resumed_run, given.pop("limits") | given)
 
 
-def _shared(workers: Any, fun: Any, constraints: Any, make: Callable[[], Run]) -> Result:
-    """Run here; if every process of a job makes this call (MPI), in one of them for all."""
+def _shared(make: Callable[..., Run], given: dict[str, Any]) -> Result:
+    """Make a run with the arguments that were given, and run it.
+
+    If every process of a job makes this call (MPI), it runs in one of them for all.
+    """
+    workers, constraints = given["workers"], given["constraints"]
+    if not isinstance(workers, SharesResult):
+        return make(**given).run()
+    fun = with_batches(with_arguments(given["fun"], given["args"]), given["batches"], workers)
 
     def objective(vectorized: bool, returned: bool) -> Any:
         if constraints is None and not returned:
@@ -274,9 +239,7 @@ def _shared(workers: Any, fun: Any, constraints: Any, make: Callable[[], Run]) -
         held = Constraints.checked(constraints, returned)
         return fun if held is None else held.objective(fun, vectorized)
 
-    if isinstance(workers, SharesResult):
-        return workers.share(lambda: make().run(), objective)
-    return make().run()
+    return workers.share(lambda: make(**given).run(), objective)
 
 
 def resumed_run(

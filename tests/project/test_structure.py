@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,6 +137,64 @@ def test_attributes_are_asked_for_by_name_only_where_it_is_said_why() -> None:
     files = {p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py") if asks_by_name(p)}
     adapters = {file for file in files if file.startswith("integrations/")}
     assert files - adapters == set(ASKED_BY_NAME)
+
+
+# The docstrings
+
+
+def classes() -> Iterator[type]:
+    """Give all classes of the modules that can be imported here."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(("mmes", *path.relative_to(SOURCE).with_suffix("").parts))
+        try:
+            module = importlib.import_module(name.removesuffix(".__init__"))
+        except ImportError:  # of a package that is not installed
+            continue
+        yield from (
+            found
+            for found in vars(module).values()
+            if isinstance(found, type) and found.__module__ == module.__name__
+        )
+
+
+def undocumented(kind: type) -> list[str]:
+    """Return the public methods of a class without a docstring, of their own or inherited."""
+
+    if kind.__name__.startswith("_"):
+        return []
+    methods = [
+        name
+        for name, found in vars(kind).items()
+        if (inspect.isfunction(found) and found.__name__ == name)  # not the default of a field
+        or isinstance(found, classmethod | staticmethod | property)
+        if not name.startswith("_")
+    ]
+    return [
+        f"{kind.__name__}.{name}"
+        for name in methods
+        if not any(vars(base)[name].__doc__ for base in kind.__mro__ if name in vars(base))
+    ]
+
+
+def test_every_public_method_has_a_text_or_inherits_one() -> None:
+    assert [name for kind in classes() for name in undocumented(kind)] == []
+
+
+def test_methods_without_a_text_are_found() -> None:
+    class Base:
+        def told(self) -> None:
+            """Say it."""
+
+    class Child(Base):
+        def told(self) -> None: ...
+
+        def untold(self) -> None: ...
+
+        @property
+        def silent(self) -> int:
+            return 0
+
+    assert undocumented(Child) == ["Child.untold", "Child.silent"]
 
 
 # The tests

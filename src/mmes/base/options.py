@@ -179,13 +179,8 @@ class OptionTable(tuple[Option, ...]):
 def validated(table: Iterable[Option], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Return all options of a table with the given values checked and the defaults filled in.
 
-    Raises
-    ------
-    TypeError
-        If an unknown option is given (the message suggests the nearest) or a value has the wrong
-        type.
-    ValueError
-        If a value is out of its range.
+    Raises TypeError for an unknown option (the message suggests the nearest) or a value of the
+    wrong type, and ValueError for a value out of its range.
     """
     options = {option.name: option for option in table}
     for name in given:

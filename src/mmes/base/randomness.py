@@ -37,42 +37,24 @@ Generations = int | NDArray[np.integer]
 class Stream(IntEnum):
     """What a sequence of random numbers is for; the last word of the counter."""
 
-    ISOTROPIC = 0
-    """The isotropic part z_0 of a step."""
-    ISOTROPIC_ANGLE = 1
-    """The second uniform of a Student-t entry of z_0."""
-    MIXTURE_INDEX = 2
-    """Which archive rows a step mixes."""
-    MIXTURE_FACTOR = 3
-    """The normal factors z_j of those rows."""
-    START_POINT = 4
-    """Start points: uniform in the box, or around x0."""
-    CHILD_SEED = 5
-    """Seeds of restarts and of independent parts."""
-    INITIAL_DIRECTIONS = 6
-    """Start values of stored directions, where a strategy needs them."""
-    DIRECTION_COUNT = 7
-    """How many stored directions a step uses, where that is random."""
-    FIRST_POPULATION = 8
-    """First populations of the competitors."""
-    GROUPS = 9
-    """Which variables a competitor groups."""
-    PARTNERS = 10
-    """Which members of a population are combined."""
-    CHOICE = 11
-    """Which of several ways a competitor takes."""
-    CROSSOVER = 12
-    """Which coordinates a child takes from whom, and where it lies between its parents."""
-    CROSSOVER_RATE = 13
-    """Crossover rates."""
-    SCALE_FACTOR = 14
-    """Scale factors of differential evolution."""
-    MUTATION = 15
-    """Mutations of single coordinates."""
-    LOCAL_STEP = 16
-    """Steps of a local search, or of a particle."""
-    FIRST_LESSONS = 17
-    """Start values of the path of lessons about the scales."""
+    ISOTROPIC = 0  # The isotropic part z_0 of a step.
+    ISOTROPIC_ANGLE = 1  # The second uniform of a Student-t entry of z_0.
+    MIXTURE_INDEX = 2  # Which archive rows a step mixes.
+    MIXTURE_FACTOR = 3  # The normal factors z_j of those rows.
+    START_POINT = 4  # Start points: uniform in the box, or around x0.
+    CHILD_SEED = 5  # Seeds of restarts and of independent parts.
+    INITIAL_DIRECTIONS = 6  # Start values of stored directions, where a strategy needs them.
+    DIRECTION_COUNT = 7  # How many stored directions a step uses, where that is random.
+    FIRST_POPULATION = 8  # First populations of the competitors.
+    GROUPS = 9  # Which variables a competitor groups.
+    PARTNERS = 10  # Which members of a population are combined.
+    CHOICE = 11  # Which of several ways a competitor takes.
+    CROSSOVER = 12  # Which coordinates a child takes from whom, and where it lies between them.
+    CROSSOVER_RATE = 13  # Crossover rates.
+    SCALE_FACTOR = 14  # Scale factors of differential evolution.
+    MUTATION = 15  # Mutations of single coordinates.
+    LOCAL_STEP = 16  # Steps of a local search, or of a particle.
+    FIRST_LESSONS = 17  # Start values of the path of lessons about the scales.
 
 
 def philox(counter: NDArray[np.uint32], seed: int) -> NDArray[np.uint32]:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays
 from mmes.base.version import __version__
 from mmes.checkpoint import files
 from mmes.checkpoint.migration import from_format_1
@@ -56,8 +57,6 @@ _END = struct.Struct("<12xL6x")
 _END64 = struct.Struct("<40xQ8x")
 _LOCATOR64 = 20
 _COMMENT = 32  # the digest of the header, in hexadecimal
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def previous_path(path: str | os.PathLike[str]) -> Path:

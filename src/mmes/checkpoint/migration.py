@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Arrays = dict[str, NDArray[Any]]
+from mmes.base.arrays import Arrays
 
 _ARRAYS = {
     "search/search/archive": "search/search/archive_vectors",

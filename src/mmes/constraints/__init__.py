@@ -1,7 +1,6 @@
 """Constraints: what users give, the augmented Lagrangian, the best feasible point."""
 
-from mmes.constraints.checks import check_usable
-from mmes.constraints.given import Constraints, Equality
+from mmes.constraints.given import Constraints, Equality, check_usable
 from mmes.constraints.handling import Handling
 from mmes.constraints.lagrangian import Lagrangian
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
+from mmes.constraints.linear import check_feasible
+from mmes.evaluate.adapter import is_evaluator
 from mmes.evaluate.constrained import ConstrainedObjective, MatrixProduct, Part
-
-Vector = NDArray[np.float64]
+from mmes.strategies import AskTell
 
 
 @dataclass(frozen=True)
@@ -44,27 +46,16 @@ class Equality:
 
 @dataclass(frozen=True)
 class Constraints:
-    """All constraints of a run.
+    """All constraints of a run."""
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        As they were given.
-    returned : bool
-        Whether the first of them comes with the value of the objective.
-    """
-
-    parts: tuple[Part, ...]
-    returned: bool = False
+    parts: tuple[Part, ...]  # As they were given.
+    returned: bool = False  # Whether the first of them comes with the value of the objective.
 
     @classmethod
     def checked(cls, given: Any, returned: bool = False) -> Constraints | None:
         """Return the given constraints in one form; None if there are none.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If one of them is invalid.
+        Raises TypeError or ValueError if one of them is invalid.
         """
         parts: list[Part] = []
         if returned:
@@ -107,6 +98,29 @@ class Constraints:
             for part, mask in zip(self.parts, masks, strict=True)
         ]
         return np.concatenate(masks), np.concatenate(tols)
+
+
+def check_usable(given: Constraints, settings: Any, workers: Any) -> None:
+    """Refuse unsupported combinations, and linear constraints that contradict each other."""
+    strategy, space = settings.strategy, settings.space
+    if space.integers is not None and any(
+        part.tol is None and (part.lower == part.upper).any() for part in given.parts
+    ):
+        raise ValueError(
+            "with integer variables an equality needs a tolerance: mmes.Equality(h, tol)"
+        )
+    if not issubclass(strategy, AskTell):
+        raise ValueError(
+            f"constraints cannot be combined with the strategy {strategy.name!r}, which "
+            "compares new candidates with the values of old ones: use 'auto' or an evolution "
+            "strategy"
+        )
+    if is_evaluator(workers) and (not given.returned or len(given.parts) > 1):
+        raise ValueError(
+            "a custom evaluator must return the constraints itself, one row per point: set "
+            "returns_constraints=True and omit constraints="
+        )
+    check_feasible(given.parts, space)
 
 
 def _values_behind(part: Part, entries: int) -> int:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
 from mmes.strategies.parts.record import checked_scalar, checked_value
-
-Vector = NDArray[np.float64]
 
 # Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64
@@ -39,30 +38,14 @@ _SURE = 0.02275
 
 @dataclass(frozen=True)
 class Measurement:
-    """A point with its value, its constraints and its violation.
-
-    Attributes
-    ----------
-    x : handle
-        The point.
-    value : float
-        f.
-    constraints : ndarray
-        g.
-    prices : ndarray
-        The absolute values of the multipliers when it was found.
-    violation : float
-        The largest violation; 0 if there is none.
-    feasible : bool
-        Whether no constraint is violated by more than its tolerance.
-    """
+    """A point with its value f, its constraints g and its violation."""
 
     x: Any
     value: float
     constraints: Vector
-    prices: Vector
-    violation: float
-    feasible: bool
+    prices: Vector  # The absolute values of the multipliers when it was found.
+    violation: float  # The largest one; 0 if there is none.
+    feasible: bool  # Whether no constraint is violated by more than its tolerance.
 
 
 @dataclass
@@ -92,24 +75,18 @@ class _Standstill:
 class Handling:
     """Ranks candidates with the constraints, and remembers the best point.
 
-    Parameters
-    ----------
-    given : Constraints
-        The constraints.
-    tolerance : float
-        A constraint counts as satisfied if it is violated by no more than this.
-    n : int
-        The number of variables.
+    A constraint counts as satisfied if it is violated by no more than `tolerance`; n is the number
+    of variables.
     """
 
     def __init__(self, given: Constraints, tolerance: float, n: int):
         self.given, self.tolerance, self.n = given, tolerance, n
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
+        # Whether the search has ended at a feasible point; None where nobody has looked yet.
         self.settled: bool | None = None
-        """Whether the search has ended at a feasible point; None where nobody has looked yet."""
+        # The values of the newest generation by the new multipliers, if these have changed.
         self.changed: Vector | None = None
-        """The values of the newest generation by the new multipliers, if these have changed."""
         self._tolerances: Vector = np.empty(0)
         self._newest: tuple[Vector, Vector] | None = None
         # Generations whose values are equal up to rounding, and up to what a tolerance is worth.
@@ -120,10 +97,7 @@ class Handling:
     def table(self, measured: Vector) -> Vector:
         """Return the evaluator's values with one row per point, even if all evaluations failed.
 
-        Raises
-        ------
-        ValueError
-            If the number of constraints has changed.
+        Raises ValueError if the number of constraints has changed.
         """
         if measured.ndim == 2:
             self._split(measured)
@@ -377,7 +351,7 @@ class Handling:
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return its arrays."""
         found = {} if self.lagrangian is None else self.lagrangian.arrays()
         if self.lagrangian is not None:

@@ -52,10 +52,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.strategies.parts.recombination import effective_size, log_weights
 from mmes.strategies.parts.record import checked_scalar
-
-Vector = NDArray[np.float64]
 
 _K2 = 2.8
 _DAMPING = 5.0
@@ -253,7 +252,7 @@ class Lagrangian:
         value = None if math.isnan(self.value) else self.value
         return {"offset": self.offset, "value": value, "caution": self.caution}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return its arrays."""
         return {
             "equality": self.equality.astype(np.float64),

@@ -1,17 +1,21 @@
-"""Points that satisfy linear constraints to rounding."""
+"""Linear constraints: whether any point satisfies them, and points that do to rounding."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.evaluate.constrained import Part
+from mmes.spaces.space import Space
 
-Vector = NDArray[np.float64]
-
+# Entries of the matrices up to which a linear program is solved before a run.
+_SMALL = 1_000_000
 # Each round corrects all rows that are violated; later ones only rounding and new ones.
 _ROUNDS = 50
 # How far inside its limit an inequality is put, in units of rounding.
@@ -28,23 +32,8 @@ def exact_point(
     """Return a point near x that satisfies the linear constraints among `parts` to rounding.
 
     Rows that are violated are solved for, with the shortest step; variables that reach a bound stay
-    there.
-
-    Parameters
-    ----------
-    x : ndarray
-        The point, within the bounds.
-    parts : sequence of Part
-        The constraints.
-    box : tuple of ndarray, optional
-        Lower and upper bounds.
-    fixed : ndarray of bool, optional
-        Variables that keep their values, such as integers.
-
-    Returns
-    -------
-    ndarray or None
-        None if x satisfies them, there are none, or no such point was found.
+    there, and those that are `fixed`, such as integers, keep their values. x lies within the box.
+    None if x satisfies them, there are none, or no such point was found.
     """
     rows, lower, upper = _stacked(parts)
     low, high = (np.full(x.size, -np.inf), np.full(x.size, np.inf)) if box is None else box
@@ -69,6 +58,37 @@ def exact_point(
         found = np.clip(moved, low, high)
         free &= found == moved
     return None
+
+
+def check_feasible(parts: Sequence[Part], space: Space) -> None:
+    """Refuse linear constraints that no point satisfies, by a linear program (needs SciPy)."""
+    linear = [part for part in parts if part.matrix is not None]
+    for part in linear:
+        if part.matrix.shape[1] != space.n:
+            raise ValueError(
+                f"the matrix of a linear constraint must have {space.n} columns, one per variable, "
+                f"not {part.matrix.shape[1]}"
+            )
+    entries = sum(part.matrix.shape[0] * part.matrix.shape[1] for part in linear)
+    if not linear or entries > _SMALL or importlib.util.find_spec("scipy") is None:
+        return
+    optimize: Any = importlib.import_module("scipy.optimize")
+    rows, lower, upper = _stacked(linear)
+    equal = lower == upper
+    above, below = np.isfinite(upper) & ~equal, np.isfinite(lower) & ~equal
+    found = optimize.linprog(
+        np.zeros(space.n),
+        np.concatenate((rows[above], -rows[below])),
+        np.concatenate((upper[above], -lower[below])),
+        rows[equal],
+        lower[equal],
+        bounds=(None, None) if space.box is None else np.column_stack(space.box),
+    )
+    if found.status == 2:
+        where = "" if space.box is None else " within the bounds"
+        raise ValueError(
+            f"the linear constraints contradict each other: no point satisfies all of them{where}"
+        )
 
 
 def _stacked(parts: Sequence[Part]) -> tuple[Vector, Vector, Vector]:

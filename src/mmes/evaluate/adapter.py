@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.rows import parts
@@ -23,53 +23,28 @@ def is_evaluator(thing: Any) -> bool:
 class EvaluatorAdapter(Evaluator):
     """Adapts a custom evaluator to the interface that the loop calls.
 
-    It has `evaluate` and `close`; `retried`, `polls`, `on_demand`, `words`, `follow`, `begin`,
-    `told` and `revalued` are optional. `rows` says whether it returns a row per point: the value,
-    then the constraints.
+    It has `evaluate` and `close`; all else of `Evaluator` is optional. `rows` says whether it
+    returns a row per point: the value, then the constraints.
     """
 
     def __init__(self, inner: Any, rows: bool = False):
         self._inner, self._rows = inner, rows
+        for name in ("memory_limit", "follow", "begin", "told", "revalued", "close"):
+            setattr(self, name, getattr(inner, name, None) or getattr(self, name))
 
     @property
     def retried(self) -> int:  # type: ignore[override]
-        """See `Evaluator.retried`."""
         return getattr(self._inner, "retried", 0)
 
     @property
     def polls(self) -> bool:  # type: ignore[override]
-        """See `Evaluator.polls`."""
         return bool(getattr(self._inner, "polls", False))
 
     @property
     def words(self) -> str:  # type: ignore[override]
-        """See `Evaluator.words`."""
         return str(getattr(self._inner, "words", ""))
 
-    def memory_limit(self) -> tuple[int, str] | None:
-        """See `Evaluator.memory_limit`."""
-        return self._call("memory_limit")
-
-    def follow(self, es: Any) -> None:
-        """See `Evaluator.follow`."""
-        self._call("follow", es)
-
-    def begin(self, generation: int, rows: int) -> None:
-        """See `Evaluator.begin`."""
-        self._call("begin", generation, rows)
-
-    def told(self, values: NDArray[np.float64]) -> None:
-        """See `Evaluator.told`."""
-        self._call("told", values)
-
-    def revalued(self, values: NDArray[np.float64]) -> None:
-        """See `Evaluator.revalued`."""
-        self._call("revalued", values)
-
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         if getattr(self._inner, "on_demand", False):
             return self._values(points, generation, keep_going)
         found = []
@@ -80,9 +55,7 @@ class EvaluatorAdapter(Evaluator):
             del some  # its memory is used again for the next part
         return joined(found)
 
-    def _values(
-        self, points: Any, generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def _values(self, points: Any, generation: int, keep_going: Callable[[], bool]) -> Vector:
         answer = to_numpy(self._inner.evaluate(points, generation, keep_going))
         rows, count = points.shape[0], len(answer) if self._rows else np.size(answer)
         try:
@@ -96,11 +69,3 @@ class EvaluatorAdapter(Evaluator):
         except (TypeError, ValueError) as error:
             mark(error, None, generation)
             raise
-
-    def close(self) -> None:
-        """See `Evaluator.close`."""
-        self._inner.close()
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        method = getattr(self._inner, name, None)
-        return None if method is None else method(*arguments)

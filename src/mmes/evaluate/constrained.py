@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.values import Measured, Refused, as_table, as_value, as_values, as_vector
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,31 +28,16 @@ class MatrixProduct:
 
 @dataclass(frozen=True)
 class Part:
-    """One constraint as it was given: lower <= h(x) <= upper, entry by entry.
+    """One constraint as it was given: lower <= h(x) <= upper, entry by entry."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in error messages.
-    fun : callable or None
-        h; None if the objective returns its values.
-    lower, upper : ndarray
-        One entry per value, or one for all. An equality has equal limits.
-    tol : float or None
-        The tolerance of equalities; None means that of the run.
-    args : tuple
-        Further arguments of `fun`.
-    by_rows : bool
-        Whether `fun` takes a single point even if the objective is vectorized.
-    """
-
-    name: str
-    fun: Callable[..., Any] | None
+    name: str  # Its name in error messages.
+    fun: Callable[..., Any] | None  # h; None if the objective returns its values.
+    # One entry per value, or one for all. An equality has equal limits.
     lower: Vector
     upper: Vector
-    tol: float | None = None
-    args: tuple[Any, ...] = ()
-    by_rows: bool = False
+    tol: float | None = None  # The tolerance of equalities; None means that of the run.
+    args: tuple[Any, ...] = ()  # Further arguments of `fun`.
+    by_rows: bool = False  # Whether it takes a single point even if the objective is vectorized.
 
     @property
     def matrix(self) -> Any:
@@ -101,24 +85,12 @@ class Part:
 
 @dataclass(frozen=True)
 class ConstrainedObjective:
-    """Evaluates the objective and the constraints in one call; unlike a closure, it can be pickled.
-
-    Attributes
-    ----------
-    fun : callable
-        The objective.
-    parts : tuple of Part
-        The constraints.
-    returned : bool
-        Whether the objective also returns the values of the first part.
-    vectorized : bool
-        Whether it is called with several points, one per row.
-    """
+    """Evaluates objective and constraints in one call; unlike a closure, it can be pickled."""
 
     fun: Callable[[Any], Any]
     parts: tuple[Part, ...]
-    returned: bool
-    vectorized: bool
+    returned: bool  # Whether the objective also returns the values of the first part.
+    vectorized: bool  # Whether it is called with several points, one per row.
 
     def __call__(self, x: Any) -> Any:
         """Return the row of one point, or a list of rows."""

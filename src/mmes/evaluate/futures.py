@@ -10,12 +10,13 @@ from pickle import PicklingError
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.cores import usable_cores
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, in_words, warn_user
-from mmes.evaluate.protocol import Evaluator, Submits, first_part
+from mmes.evaluate.protocol import Evaluator, Submits
 from mmes.evaluate.remote import Task
+from mmes.evaluate.workers.lost import Round
 
 # No wait is longer, so that a signal or the end of the time is seen soon.
 _LOOK_SECONDS = 0.05
@@ -49,16 +50,11 @@ class FuturesEvaluator(Evaluator):
         self._lost = lost
         self._chunk_size = chunk_size
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
-        values: list[Any] = [np.nan] * rows
-        done = np.zeros(rows, dtype=bool)
-        losses = np.zeros(rows, dtype=int)
-        size = self._batch_size(rows)
-        waiting = deque(range(first, min(first + size, rows)) for first in range(0, rows, size))
+        current, losses, size = Round(generation, rows), [0] * rows, self._batch_size(rows)
+        waiting = current.waiting
+        waiting.extend(range(first, min(first + size, rows)) for first in range(0, rows, size))
         # What was under way when the executor broke, of which one candidate may be the cause: each
         # is submitted alone, so that no other is charged with it.
         suspects: deque[range] = deque()
@@ -92,30 +88,28 @@ class FuturesEvaluator(Evaluator):
                             told = broken
                             _tell_loss(error, generation, batch)
                         if len(batch) == 1 and (was_alone or not broken):
-                            losses[batch] += 1
+                            losses[batch.start] += 1
                             if self._gives_up(error, batch.start, losses, points, generation):
-                                done[batch] = True
+                                current.take(batch, [np.nan])
                                 continue
                         self.retried += len(batch)
                         again = suspects if broken else waiting
                         again.extend(range(row, row + 1) for row in batch)
                         continue
                     outcome.raise_error(points[batch.start : batch.stop], batch, generation)
-                    values[batch.start : batch.stop] = outcome.values
+                    current.take(batch, outcome.values)
                     self.caught = self.caught or outcome.caught
-                    done[batch] = True
         finally:
             for future in running:
                 future.cancel()
-        return first_part(values, done)
+        return current.first_part()
 
     def close(self) -> None:
-        """See `Evaluator.close`."""
         if self._make is not None and self._executor is not None:
             self._executor.shutdown(wait=False)
             self._executor = None
 
-    def _submit(self, points: NDArray[np.float64]) -> Future[Any]:
+    def _submit(self, points: Vector) -> Future[Any]:
         if self._executor is None:
             assert self._make is not None
             self._executor = as_executor(self._make())
@@ -142,8 +136,8 @@ class FuturesEvaluator(Evaluator):
         self,
         error: Exception,
         row: int,
-        losses: NDArray[np.int_],
-        points: NDArray[np.float64],
+        losses: list[int],
+        points: Vector,
         generation: int,
     ) -> bool:
         """Return True to rank the candidate last, False to submit it again; or raise."""

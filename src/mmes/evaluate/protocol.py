@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, in_words
-from mmes.evaluate.values import together
 
 Exceptions = tuple[type[BaseException], ...]
 
@@ -56,21 +55,19 @@ class Evaluator(Protocol):
         Called before the optimizer is asked, so that work elsewhere can start early.
         """
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         """Receive the values of a complete generation, after the optimizer was told.
 
         With constraints these are the values by which candidates were ranked.
         """
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Receive other values of that generation, which the optimizer has taken in since.
 
         Called after `told`, with constraints only: their multipliers adapt.
         """
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """Return the values of the points, in their order; NaN for a failed one.
 
         Parameters
@@ -93,8 +90,7 @@ class Evaluator(Protocol):
         ...
 
     def close(self) -> None:
-        """Release processes and memory."""
-        ...
+        """Release processes and memory, if any are held."""
 
 
 @runtime_checkable
@@ -177,10 +173,3 @@ def location_of(error: BaseException) -> str:
     candidate = getattr(error, "candidate", None)
     who = "the candidates" if candidate is None else f"candidate {candidate}"
     return f"{who} of generation {error.generation}"  # type: ignore[attr-defined]
-
-
-def first_part(
-    values: Sequence[Any] | NDArray[Any], done: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return the values before the first missing one."""
-    return together(values if done.all() else values[: int(done.argmin())])

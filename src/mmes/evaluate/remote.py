@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import EvaluationError, in_words, named
 from mmes.evaluate.constrained import ConstrainedObjective
 from mmes.evaluate.factory import made
@@ -43,9 +43,7 @@ class Task:
             return Outcome([], 0.0, sendable(error), True, traceback.format_exc())
         return None
 
-    def __call__(
-        self, points: NDArray[np.float64], after_each: Callable[[], None] | None = None
-    ) -> Outcome:
+    def __call__(self, points: Vector, after_each: Callable[[], None] | None = None) -> Outcome:
         """Evaluate a batch of points; whatever the objective raises is part of the outcome.
 
         `after_each`, if given, is called after each evaluation.
@@ -80,7 +78,7 @@ class Task:
             return Outcome(values, seconds, sendable(error), answering, trace, self.vectorized)
         return Outcome(values, time.perf_counter() - began, caught="".join(caught))
 
-    def _call(self, x: NDArray[np.float64], failed: Any, caught: list[str]) -> Any:
+    def _call(self, x: Vector, failed: Any, caught: list[str]) -> Any:
         try:
             return answer_of(self.objective, x)
         except self.catch as error:
@@ -102,9 +100,7 @@ class Outcome:
     vectorized: bool = False  # Whether one call should return all values.
     caught: str = ""  # The first exception that was caught, in words.
 
-    def raise_error(
-        self, points: NDArray[np.float64], candidates: Sequence[int], generation: int
-    ) -> None:
+    def raise_error(self, points: Vector, candidates: Sequence[int], generation: int) -> None:
         """Raise the error, if there is one, as if the objective had been called in this process.
 
         `points` are those of the batch, `candidates` their rows in the generation.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import named
 from mmes.evaluate.protocol import Evaluator, Exceptions, located, mark
 from mmes.evaluate.rows import parts
@@ -23,17 +23,11 @@ class _HereEvaluator(Evaluator):
     def _note(self, error: BaseException) -> None:
         self.caught = self.caught or named(error)
 
-    def close(self) -> None:
-        """See `Evaluator.close`: nothing is held."""
-
 
 class SerialEvaluator(_HereEvaluator):
     """Calls the objective for one row at a time."""
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         values: list[Any] = []
         for _, some in parts(points):
             for row in range(len(some)):
@@ -61,10 +55,7 @@ class SerialEvaluator(_HereEvaluator):
 class VectorizedEvaluator(_HereEvaluator):
     """Calls the objective once per generation with all rows, or in parts if all are too many."""
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         found = []
         for first, some in parts(points):
             if len(some) == 0 or not keep_going():
@@ -73,7 +64,7 @@ class VectorizedEvaluator(_HereEvaluator):
             del some  # its memory is used again for the next part
         return joined(found)
 
-    def _values(self, points: Any, first: int, generation: int) -> NDArray[np.float64]:
+    def _values(self, points: Any, first: int, generation: int) -> Vector:
         count = points.shape[0]
         try:
             answer = answer_of(self._objective, points)

@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.options import is_real
 from mmes.base.tensors import to_numpy
 from mmes.errors import in_words
@@ -63,20 +64,15 @@ class Measured:
 
     __slots__ = ("row",)
 
-    def __init__(self, row: NDArray[np.float64]):
+    def __init__(self, row: Vector):
         self.row = row
 
 
 class Refused:
     """In place of the values of points with constraints: why something returned is no value.
 
-    It is raised where values are checked, and not where the objective is called: `catch` would take
-    it for a failure there.
-
-    Attributes
-    ----------
-    error : Exception
-        A TypeError or ValueError.
+    The error is raised where values are checked, and not where the objective is called: `catch`
+    would take it for a failure there.
     """
 
     __slots__ = ("error",)
@@ -91,15 +87,9 @@ def as_value(answer: Any) -> Any:
     Values with constraints (`Measured`) were checked before and are returned unchanged.
 
     Real numbers and real arrays of one element are accepted, including NaN and infinities, which
-    can be ranked. Anything else is an error, because it is far more likely a mistake than a value.
-
-    Raises
-    ------
-    TypeError
-        For None, a string, a bool, a complex number or another object.
-    ValueError
-        For an array that does not have exactly one element, and an integer that does not fit into a
-        float.
+    can be ranked. Anything else is far more likely a mistake than a value: TypeError is raised for
+    None, a string, a bool, a complex number or another object, and ValueError for an array that
+    does not have exactly one element and an integer that does not fit into a float.
     """
     if type(answer) is float or type(answer) is Measured:
         return answer
@@ -121,18 +111,12 @@ def _converted(answer: Any, whose: str = "the objective") -> float:
     return float(array.reshape(())) if array.ndim == 0 else float(array.ravel()[0])
 
 
-def as_values(
-    answer: Any, count: int, message: str = RETURNED.format("the objective")
-) -> NDArray[np.float64]:
+def as_values(answer: Any, count: int, message: str = RETURNED.format("the objective")) -> Vector:
     """Return what a vectorized objective returned for `count` points as a fresh float64 array.
 
-    Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values. If
-    their number is wrong, the error is `message` with the expected and the actual number.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_value`; also if the number of values is not `count`.
+    Shapes (count,), (count, 1) and (1, count) are accepted, and any sequence of single values.
+    Errors are those of `as_value`, and ValueError if their number is not `count`: `message` with
+    the expected and the actual number.
     """
     if type(answer) is np.ndarray and answer.dtype is _FLOAT64 and answer.shape == (count,):
         return answer.copy()
@@ -142,7 +126,7 @@ def as_values(
         return _all_converted(answer, count, message)
 
 
-def _all_converted(answer: Any, count: int, message: str) -> NDArray[np.float64]:
+def _all_converted(answer: Any, count: int, message: str) -> Vector:
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
         if len(answer) != count:
@@ -170,7 +154,7 @@ def _conversion(answer: Any) -> Iterator[None]:
         ) from error
 
 
-def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
+def as_vector(answer: Any, whose: str) -> Vector:
     """Return one or several real numbers as a new vector; errors name `whose` they are.
 
     Raises TypeError or ValueError if they are not real numbers, or an array with several axes.
@@ -186,13 +170,10 @@ def as_vector(answer: Any, whose: str) -> NDArray[np.float64]:
     return array.astype(np.float64).reshape(-1)
 
 
-def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
+def as_table(answer: Any, count: int, whose: str) -> Vector:
     """Return one or several real numbers for each of `count` points as a table, a row per point.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As `as_vector`; also if the number of rows is not `count`, or they differ in length.
+    Errors as in `as_vector`; also if the number of rows is not `count`, or they differ in length.
     """
     answer = to_numpy(answer)
     if isinstance(answer, list | tuple):
@@ -211,7 +192,7 @@ def as_table(answer: Any, count: int, whose: str) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-def as_rows(answer: Any) -> NDArray[np.float64]:
+def as_rows(answer: Any) -> Vector:
     """Return a table of values, one row per point: of the objective, then of the constraints.
 
     A vector of NaN stands for points that all failed. Raises TypeError or ValueError if it is not
@@ -228,7 +209,7 @@ def as_rows(answer: Any) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def joined(parts: Sequence[Vector]) -> Vector:
     """Return the values of several calls as one array; a call that failed has no rows."""
     widths = {part.shape[1] for part in parts if part.ndim == 2}
     if not widths:
@@ -238,7 +219,7 @@ def joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate([part if part.ndim == 2 else next(failed) for part in parts])
 
 
-def together(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+def together(values: Sequence[Any] | NDArray[Any]) -> Vector:
     """Return the values of points as one array: a vector, or rows if a point has several values.
 
     All entries in the row of a failed point are NaN.

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
 from mmes.errors import LostWorkerWarning, ReplicaMismatch, ReplicaWarning, warn_user
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Task
 from mmes.evaluate.workers.pickling import pickled
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
 from mmes.replicas.roster import SAY_SECONDS, Member, Message, Roster, Work
-from mmes.replicas.shares import Batch, Cutting, Round, ranges, unpacked
+from mmes.replicas.shares import Batch, Cutting, SharedRound, ranges, unpacked
 from mmes.strategies import AskTell
 
 _TURN_SECONDS = 0.1
@@ -59,7 +59,7 @@ class Crew(Evaluator):
         # Of one evaluation, and of all else between a message and its answer; smoothed.
         self._seconds, self._overhead = math.inf, math.inf
         self._runs = 0
-        self._round: Round | None = None
+        self._round: SharedRound | None = None
 
     # The evaluator
 
@@ -97,9 +97,7 @@ class Crew(Evaluator):
             current.vectors = head.vectors()
         self._deal(current)
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         """See `Evaluator.evaluate`; points that are not of the current generation are sent."""
         current, self._round = self._round, None
         if current is None:
@@ -110,13 +108,13 @@ class Crew(Evaluator):
             current.shipped = True
         current.points = points
         self._collect(current, keep_going)
-        values = first_part(current.values, current.done)
+        values = current.first_part()
         # With constraints the values that are told are known later.
         if not (current.shipped or self._task.constrained) and values.size == points.shape[0]:
             self._announce(values)
         return values
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         """Remember the values of a generation that the optimizer was told."""
         head = self.roster.head
         if head is not None:
@@ -124,7 +122,7 @@ class Crew(Evaluator):
             needed = min((member.generation for member in joining), default=head.generation)
             head.told(values, needed)
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Remember the other values of that generation."""
         if self.roster.head is not None:
             self.roster.head.revalued(values)
@@ -136,8 +134,8 @@ class Crew(Evaluator):
 
     # One round
 
-    def _opened(self, generation: int, rows: int) -> Round:
-        current = Round(generation, rows)
+    def _opened(self, generation: int, rows: int) -> SharedRound:
+        current = SharedRound(generation, rows)
         parts = max(len(self.roster.ready) + self._terms.head_evaluates, 1)
         current.waiting.extend(
             Cutting(parts, self._task.vectorized, self._seconds, self._terms.chunk_size).batches(
@@ -146,7 +144,7 @@ class Crew(Evaluator):
         )
         return current
 
-    def _collect(self, current: Round, keep_going: Callable[[], bool]) -> None:
+    def _collect(self, current: SharedRound, keep_going: Callable[[], bool]) -> None:
         roster = self.roster
         while not current.done.all():
             if not keep_going():
@@ -165,7 +163,7 @@ class Crew(Evaluator):
             for work in roster.turn(_TURN_SECONDS):
                 self._take(work)
 
-    def _deal(self, current: Round) -> None:
+    def _deal(self, current: SharedRound) -> None:
         ready = self.roster.ready
         if len(ready) < self._terms.least:
             return
@@ -176,7 +174,7 @@ class Crew(Evaluator):
                     return
                 self._give(member, current, batch)
 
-    def _next_batch(self, current: Round) -> Batch | None:
+    def _next_batch(self, current: SharedRound) -> Batch | None:
         if current.waiting:
             return current.waiting.popleft()
         if self._terms.steal == "never":
@@ -189,7 +187,7 @@ class Crew(Evaluator):
         self.retried += len(slow[0])
         return slow[0]
 
-    def _give(self, member: Member, current: Round, batch: Batch) -> None:
+    def _give(self, member: Member, current: SharedRound, batch: Batch) -> None:
         head = self.roster.head
         if current.shipped or head is None:
             assert current.points is not None
@@ -206,7 +204,7 @@ class Crew(Evaluator):
             member.generation = now
         self.roster.send_work(member, message, current, batch)
 
-    def _announce(self, values: NDArray[np.float64]) -> None:
+    def _announce(self, values: Vector) -> None:
         """Send the values of a generation early: replicas process them together with the head."""
         head = self.roster.head
         assert head is not None
@@ -218,7 +216,7 @@ class Crew(Evaluator):
                 member.generation = head.generation + 1
                 self.roster.send_notice(member, message)
 
-    def _evaluate_here(self, current: Round) -> None:
+    def _evaluate_here(self, current: SharedRound) -> None:
         batch = current.waiting.popleft()
         assert current.points is not None
         points = current.points[list(batch)]
@@ -259,7 +257,9 @@ class Crew(Evaluator):
     def _take(self, work: Work) -> None:
         member, current, batch, answer = work.member, work.round, work.batch, work.answer
         if answer is None:
-            self.retried += current.lose(batch, self._retries, self._lost)
+            again = current.lose(batch, self._retries, self._lost, current.points)
+            self.retried += len(again)
+            current.waiting.extendleft((row,) for row in reversed(again))
             return
         if answer[0] == "behind":
             current.waiting.appendleft(batch)
@@ -283,7 +283,9 @@ class Crew(Evaluator):
         self._seconds = one if self._seconds == math.inf else 0.8 * self._seconds + 0.2 * one
         self._overhead = rest if self._overhead == math.inf else max(rest, 0.8 * self._overhead)
 
-    def _take_diverged(self, member: Member, current: Round, batch: Batch, numbers: bool) -> None:
+    def _take_diverged(
+        self, member: Member, current: SharedRound, batch: Batch, numbers: bool
+    ) -> None:
         text = (
             f"the {'numbers' if numbers else 'vectors'} of the replica on "
             f"{self.roster.place(member)} differ from those of the head in generation "

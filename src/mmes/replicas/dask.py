@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import threading
-import time
-from collections.abc import Collection
+from concurrent.futures import Future
 from typing import Any
 
 from mmes.replicas.crew import Engaged
@@ -59,27 +57,19 @@ class _Actor:
         self.evaluating = 0
 
 
-class _Call:
-    """The future of an answer."""
+class DaskEngine(Engine):
+    """See `Engine`; `count` is the number of requested actors, for messages.
 
-    def __init__(self) -> None:
-        self.answer: Any = None
-        self.error: ConnectionError | None = None
-        self.done = False
-
-
-class DaskEngine:
-    """See `Engine`; `count` is the number of requested actors, for messages."""
+    The client stays open.
+    """
 
     lost: tuple[type[BaseException], ...] = (ConnectionError,)
 
     def __init__(self, client: Any, count: int | None):
         self._client, self._count = client, count
         self._actors: list[_Actor] = []
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def capacity(self) -> int:
-        """See `Engine.capacity`."""
         return len(self._client.nthreads())
 
     def start(self, setup: tuple[Any, ...]) -> _Actor | None:
@@ -97,43 +87,28 @@ class DaskEngine:
         self._actors.append(_Actor(address, future))
         return self._actors[-1]
 
-    def call(self, handle: _Actor, message: tuple[Any, ...]) -> _Call:
-        """See `Engine.call`."""
-        call = _Call()
+    def call(self, handle: _Actor, message: tuple[Any, ...]) -> Future[Any]:
+        call: Future[Any] = Future()
         handle.evaluating += message[0] in _EVALUATIONS
         self._client.loop.add_callback(self._carry, handle, message, call)
         return call
 
-    async def _carry(self, handle: _Actor, message: tuple[Any, ...], call: _Call) -> None:
+    async def _carry(self, handle: _Actor, message: tuple[Any, ...], call: Future[Any]) -> None:
+        answer = error = None
         try:
             async with handle.lock:  # Dask itself does not keep the order of two calls
                 if handle.actor is None:
                     # On a worker that has gone meanwhile it would never be made.
                     handle.actor = await asyncio.to_thread(handle.future.result, _START_SECONDS)
-                call.answer = await handle.actor.handle(message)
+                answer = await handle.actor.handle(message)
         # Whatever goes wrong in `Replica` is an answer: this is a lost actor.
-        except (Exception, asyncio.CancelledError) as error:
-            call.error = ConnectionError(f"{type(error).__name__}: {error}")
+        except (Exception, asyncio.CancelledError) as raised:
+            error = ConnectionError(f"{type(raised).__name__}: {raised}")
         handle.evaluating -= message[0] in _EVALUATIONS
-        call.done = True
-        self._bell.put(None)
-
-    def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
-        """See `Engine.wait`."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not (done := [call for call in futures if call.done]):
-            left = None if deadline is None else max(deadline - time.monotonic(), 0)
-            try:
-                self._bell.get(timeout=left)
-            except queue.Empty:
-                return []
-        return done
-
-    def result(self, future: _Call) -> Any:
-        """See `Engine.result`."""
-        if future.error is not None:
-            raise future.error
-        return future.answer
+        if error is None:
+            call.set_result(answer)
+        else:
+            call.set_exception(error)
 
     def kill(self, handle: _Actor) -> None:
         """See `Engine.kill`: the worker is restarted, because a thread cannot be killed."""
@@ -147,15 +122,10 @@ class DaskEngine:
             self._client.restart_workers([address], raise_for_error=False)
 
     def describe(self, handle: _Actor) -> str:
-        """See `Engine.describe`."""
         return f"Dask worker {handle.address}"
 
     def shortage(self) -> str:
-        """See `Engine.shortage`."""
         return (
             f"{self._count or 'One per worker'} Dask actors were requested; the cluster has "
             f"{self.capacity()} workers"
         )
-
-    def close(self) -> None:
-        """See `Engine.close`: the client stays open."""

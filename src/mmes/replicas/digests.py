@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base import memory
+from mmes.base.arrays import Arrays
 from mmes.base.randomness import Stream, uniforms
 from mmes.base.tensors import to_numpy
 from mmes.base.version import __version__
@@ -61,7 +62,7 @@ def vector_digest(es: AskTell) -> bytes:
     return total.to_bytes(4, "little")
 
 
-def _newest(archive: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+def _newest(archive: NDArray[Any], arrays: Arrays) -> NDArray[Any]:
     """Return the row of an archive that was written last; the last row if none is listed."""
     for name, order in arrays.items():
         if name.endswith("order") and order.size and order.size == len(archive):

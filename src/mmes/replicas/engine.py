@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -72,18 +73,11 @@ class Terms:
     diverged: str
     steal: str
     head_evaluates: bool
-    chunk_size: int | None = None
-    """The option of the run: rows that are evaluated together."""
+    chunk_size: int | None = None  # the option of the run: rows that are evaluated together
 
     @classmethod
     def checked(cls, owner: str, **given: Any) -> Terms:
-        """Return the terms with all values checked.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For an unknown name or a value that is not allowed.
-        """
+        """Return the terms; TypeError or ValueError for an unknown name or a wrong value."""
         terms = cls(**validated(TERMS, given, owner))
         if terms.each == 0:
             raise ValueError("each must be an integer >= 1, -1 for one per core, or None, not 0")
@@ -97,7 +91,8 @@ class Terms:
 class Engine(Protocol):
     """Starts replicas, sends messages to them, and reports when one is lost.
 
-    Messages and answers are plain tuples. A replica answers calls in order.
+    Messages and answers are plain tuples. A replica answers calls in order. The futures are those
+    of `concurrent.futures`, unless an engine has its own and defines `wait` and `result`, too.
     """
 
     lost: tuple[type[BaseException], ...]
@@ -120,11 +115,11 @@ class Engine(Protocol):
 
     def wait(self, futures: Collection[Any], timeout: float | None) -> Collection[Any]:
         """Return the futures that are done, after waiting at most `timeout` seconds for one."""
-        ...
+        return wait(futures, timeout, FIRST_COMPLETED).done
 
     def result(self, future: Any) -> Any:
         """Return the answer of a future that is done, or raise."""
-        ...
+        return future.result()
 
     def kill(self, handle: Any) -> None:
         """Kill a replica."""
@@ -139,5 +134,4 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the resources of the engine; replicas are killed before."""
-        ...
+        """Release the resources of the engine, if it holds any; replicas are killed before."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmes.base import memory
+from mmes.base.arrays import Arrays, Vector
 from mmes.evaluate.workers.pickling import pickled_classes
 from mmes.replicas import digests
 from mmes.strategies import STRATEGIES, AskTell
@@ -28,7 +28,7 @@ class Snapshot:
     generation: int
     # entries, arrays: the state.
     entries: dict[str, Any]
-    arrays: dict[str, NDArray[Any]] = field(repr=False)
+    arrays: Arrays = field(repr=False)
     last: bytes  # The values that the optimizer was told last.
     copied: bool  # Whether the arrays are copies, so that the run may continue.
 
@@ -66,7 +66,7 @@ class HeadState:
         """Whether the population has grown since, which the values do not show."""
         return self.es.population_size != self._rows
 
-    def told(self, values: NDArray[np.float64], needed: int) -> None:
+    def told(self, values: Vector, needed: int) -> None:
         """Keep the values of a generation; delete old ones before `needed`."""
         self._snapshot = None
         self._values[self.generation - 1] = np.asarray(values, dtype=np.float64).tobytes()
@@ -74,7 +74,7 @@ class HeadState:
         while (first := next(iter(self._values))) < oldest:
             del self._values[first]
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Keep the other values of the generation told last, which follow the first."""
         self._values[self.generation - 1] += np.asarray(values, dtype=np.float64).tobytes()
 
@@ -98,7 +98,7 @@ class HeadState:
         if self._snapshot is not None and self._snapshot.generation == self.generation:
             return self._snapshot
         entries = self.es.state(copy=False)
-        arrays: dict[str, NDArray[Any]] = entries.pop("arrays")
+        arrays: Arrays = entries.pop("arrays")
         size = sum(array.nbytes for array in arrays.values())
         copy = copy and size < _COPY_SHARE * memory.available_bytes()
         arrays = {name: np.array(a, copy=True if copy else None) for name, a in arrays.items()}

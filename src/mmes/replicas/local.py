@@ -12,6 +12,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Collection
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -54,7 +55,7 @@ class _Process:
         ours, theirs = context.Pipe()
         self.channel = Channel(ours)
         self.process = context.Process(target=_serve, args=(theirs, setup), name="mmes-replica")
-        self.waiting: deque[_Call] = deque()
+        self.waiting: deque[_Call] = deque()  # in the order of the answers
         try:
             with children.script_from_a_pipe():
                 self.process.start()
@@ -62,16 +63,15 @@ class _Process:
             theirs.close()
 
 
-class _Call:
-    """The future of an answer."""
+class _Call(Future[Any]):
+    """The future of an answer; `wait` itself fulfils it."""
 
     def __init__(self, to: _Process):
+        super().__init__()
         self.to = to
-        self.answer: Any = None
-        self.done = False
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """See `Engine`."""
 
     lost: tuple[type[BaseException], ...] = (EOFError, OSError)
@@ -80,26 +80,22 @@ class LocalEngine:
         self._count = count
 
     def capacity(self) -> int:
-        """See `Engine.capacity`."""
         return self._count
 
     def start(self, setup: tuple[Any, ...]) -> _Process | None:
-        """See `Engine.start`."""
         try:
             return _Process(setup)
         except (EOFError, OSError):  # the fork server has died; the next start makes a new one
             return None
 
     def call(self, handle: _Process, message: tuple[Any, ...]) -> _Call:
-        """See `Engine.call`."""
         call = _Call(handle)
         handle.waiting.append(call)
         handle.channel.send(message)
         return call
 
     def wait(self, futures: Collection[_Call], timeout: float | None) -> list[_Call]:
-        """See `Engine.wait`."""
-        done = [call for call in futures if call.done]
+        done = [call for call in futures if call.done()]
         if done:
             return done
         asked = list({id(call.to): call.to for call in futures}.values())
@@ -115,44 +111,27 @@ class LocalEngine:
                 to.channel.flush()
                 # It may have answered and died since; its answers count.
                 for answer in to.channel.messages():
-                    _settle(to, answer)
+                    to.waiting.popleft().set_result(answer)
                 if ended or to.channel.ended:
                     _lose(to)
-        return [call for call in futures if call.done]
-
-    def result(self, future: _Call) -> Any:
-        """See `Engine.result`."""
-        if isinstance(future.answer, BaseException):
-            raise future.answer
-        return future.answer
+        return [call for call in futures if call.done()]
 
     def kill(self, handle: _Process) -> None:
-        """See `Engine.kill`."""
         children.kill(handle.process)
         children.join(handle.process, _FAREWELL_SECONDS)
         _lose(handle)
         handle.channel.close()
 
     def describe(self, handle: _Process) -> str:
-        """See `Engine.describe`."""
         return f"{socket.gethostname()}, process {handle.process.pid}"
 
     def shortage(self) -> str:
-        """See `Engine.shortage`."""
         return f"{self._count} processes were requested, on {usable_cores()} cores"
-
-    def close(self) -> None:
-        """See `Engine.close`: nothing else is held."""
-
-
-def _settle(to: _Process, answer: Any) -> None:
-    call = to.waiting.popleft()
-    call.answer, call.done = answer, True
 
 
 def _lose(to: _Process) -> None:
     while to.waiting:
-        _settle(to, EOFError(f"process {to.process.pid} has ended"))
+        to.waiting.popleft().set_exception(EOFError(f"process {to.process.pid} has ended"))
 
 
 def _serve(connection: Connection, setup: tuple[Any, ...]) -> None:

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import EvaluationError, ReplicaMismatch, ReplicaWarning, warn_user
 from mmes.evaluate.constrained import ConstrainedObjective
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Task, rebuilt, sendable
 from mmes.replicas import digests
 from mmes.replicas.engine import Terms
 from mmes.replicas.head import HeadState
 from mmes.replicas.replica import Replica
-from mmes.replicas.shares import Batch, Cutting, Round, ranges, unpacked
+from mmes.replicas.shares import Batch, Cutting, SharedRound, ranges, unpacked
 from mmes.strategies import AskTell
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Head(Evaluator):
         self._here = Replica(task, terms.each, settings)
         self._course: HeadState | None = None
         self._runs = 0
-        self._round: Round | None = None
+        self._round: SharedRound | None = None
         self._rebuild = False
         self._there = 0  # the generation of the others
 
@@ -145,7 +145,7 @@ class Head(Evaluator):
         assert course is not None
         if self._rebuild:
             self._hand_over()
-        current = Round(generation, rows)
+        current = SharedRound(generation, rows)
         current.numbers = course.numbers()
         check = course.generation % self._terms.check == 0
         current.vectors = course.vectors() if check else None
@@ -154,16 +154,13 @@ class Head(Evaluator):
         self._comm.bcast(("work", course.run, course.generation, rows, check, told))
         self._round, self._there = current, course.generation
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         current = self._round
         if current is None:
             if points.shape[0] == 0 or not keep_going():
                 return np.empty(0)
             self._comm.bcast(("points", generation, np.array(points)))
-            current = self._round = Round(generation, points.shape[0])
+            current = self._round = SharedRound(generation, points.shape[0])
         batches = _batches(points.shape[0], self._comm.Get_size())
         try:
             mine = self._here.handle(("points", generation, points[list(batches[0])]))
@@ -174,12 +171,12 @@ class Head(Evaluator):
         answers = self._comm.allgather((*mine[:4], current.numbers, current.vectors, mine[6]))
         return self._taken(current, answers, batches, points)
 
-    def told(self, values: NDArray[np.float64]) -> None:
+    def told(self, values: Vector) -> None:
         """Remember the values that the optimizer was told last."""
         if self._course is not None:
             self._course.told(values, self._course.generation)
 
-    def revalued(self, values: NDArray[np.float64]) -> None:
+    def revalued(self, values: Vector) -> None:
         """Remember the other values of that generation."""
         if self._course is not None:
             self._course.revalued(values)
@@ -206,11 +203,11 @@ class Head(Evaluator):
 
     def _taken(
         self,
-        current: Round,
+        current: SharedRound,
         answers: list[Answer],
         batches: list[Batch],
-        points: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        points: Vector,
+    ) -> Vector:
         for rank, (batch, answer) in enumerate(zip(batches, answers, strict=False)):
             _raise_failure(answer, rank)
             _, data, _, repeated, numbers, vectors, failed = answer
@@ -220,7 +217,7 @@ class Head(Evaluator):
             if failed is not None:
                 failed.raise_error(points[list(batch)], batch, current.generation)
             current.take(batch, unpacked(data, len(batch)))
-        return first_part(current.values, current.done)
+        return current.first_part()
 
     def _diverged(self, rank: int, generation: int) -> None:
         text = f"the state of rank {rank} differs from that of rank 0 in generation {generation}"
@@ -310,7 +307,7 @@ class _Follower:
             values[list(batch)] = np.frombuffer(answer[1])
         self._replica.handle(("told", run, generation, (values.tobytes(),)))
 
-    def _points(self, generation: int, points: NDArray[np.float64]) -> None:
+    def _points(self, generation: int, points: Vector) -> None:
         assert self._replica is not None
         mine = self._mine(_batches(len(points), self._comm.Get_size()))
         self._comm.allgather(self._replica.handle(("points", generation, points[list(mine)])))

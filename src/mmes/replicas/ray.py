@@ -68,7 +68,7 @@ class Ray(Engaged):
         return RayEngine(self.terms.count, self.options, self.address), None
 
 
-class RayEngine:
+class RayEngine(Engine):
     """See `Engine`; `count` is the number of requested actors, for messages."""
 
     def __init__(self, count: int | None, options: dict[str, Any], address: str | None):
@@ -80,7 +80,6 @@ class RayEngine:
         self.lost: tuple[type[BaseException], ...] = (self._ray.exceptions.RayError,)
 
     def capacity(self) -> int:
-        """See `Engine.capacity`."""
         self._connect()
         cpus = self._options["num_cpus"] or 1
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -88,7 +87,6 @@ class RayEngine:
         return min(able, int(self._ray.available_resources().get("CPU", 0) // cpus))
 
     def start(self, setup: tuple[Any, ...]) -> Any:
-        """See `Engine.start`."""
         self._connect()
         if self._setup is None:
             # Once for all: the objective may be large.
@@ -97,11 +95,9 @@ class RayEngine:
         return actor.remote(self._setup, *setup[1:])
 
     def call(self, handle: Any, message: tuple[Any, ...]) -> Any:
-        """See `Engine.call`."""
         return handle.handle.remote(message)
 
     def wait(self, futures: Collection[Any], timeout: float | None) -> list[Any]:
-        """See `Engine.wait`."""
         futures = list(futures)
         done, rest = self._ray.wait(futures, timeout=timeout)
         if done and rest:
@@ -109,20 +105,16 @@ class RayEngine:
         return done
 
     def result(self, future: Any) -> Any:
-        """See `Engine.result`."""
         return self._ray.get(future)
 
     def kill(self, handle: Any) -> None:
-        """See `Engine.kill`."""
         with contextlib.suppress(Exception):  # Ray itself may be gone
             self._ray.kill(handle)
 
     def describe(self, handle: Any) -> str:
-        """See `Engine.describe`."""
         return f"Ray actor {handle._actor_id.hex()[:8]}"
 
     def shortage(self) -> str:
-        """See `Engine.shortage`."""
         asked = {"CPU": self._options["num_cpus"], "GPU": self._options["num_gpus"]}
         asked |= self._options["resources"]
         asked = {name: amount for name, amount in asked.items() if amount}

@@ -40,10 +40,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.errors import EvaluationError
+from mmes.evaluate.arguments import take_number
 from mmes.evaluate.choose import make_evaluator
 from mmes.evaluate.factory import made
-from mmes.evaluate.on_batch import take_number
 from mmes.evaluate.protocol import Evaluator, mark
 from mmes.evaluate.remote import Outcome, Task, sendable
 from mmes.replicas import digests
@@ -91,7 +92,7 @@ class Replica:
         self._sampled = -1
         self._apart = False
         self._sampling_seconds, self._evaluation_seconds = 0.0, 0.0
-        self._coming: tuple[int, dict[str, Any], dict[str, NDArray[Any]]] | None = None
+        self._coming: tuple[int, dict[str, Any], Arrays] | None = None
 
     def handle(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
         """Answer a message; never raises."""
@@ -182,7 +183,7 @@ class Replica:
         self._evaluation_seconds = done[1]
         return "done", *done[:3], numbers, vectors, done[3]
 
-    def _points(self, es: AskTell, rows: Rows) -> list[NDArray[np.float64]]:
+    def _points(self, es: AskTell, rows: Rows) -> list[Vector]:
         """Return the candidates to evaluate here, in parts that need no copying.
 
         If evaluations take longer than sampling, all candidates are sampled meanwhile, for the
@@ -211,7 +212,7 @@ class Replica:
         points = es.ask()
         return [points[one:end] for one, end in rows]
 
-    def _sample(self, es: AskTell, rows: list[int] | None = None) -> NDArray[np.float64]:
+    def _sample(self, es: AskTell, rows: list[int] | None = None) -> Vector:
         """Return candidates, and measure how long all of them take."""
         began = time.perf_counter()
         points = es.ask(rows=rows)
@@ -224,11 +225,11 @@ class Replica:
             self._sampling.join()
             self._sampling = None
 
-    def _on_points(self, generation: int, points: NDArray[np.float64]) -> tuple[Any, ...]:
+    def _on_points(self, generation: int, points: Vector) -> tuple[Any, ...]:
         done = self._evaluate([self._there(points)], generation)
         return "done", *done[:3], None, None, done[3]
 
-    def _there(self, points: NDArray[np.float64]) -> Any:
+    def _there(self, points: Vector) -> Any:
         """Return points that were sent where candidates are."""
         if self.es is None or not self._place:
             return np.array(points)
@@ -259,7 +260,7 @@ class Replica:
         return es
 
     def _evaluate(
-        self, parts: list[NDArray[np.float64]], generation: int
+        self, parts: list[Vector], generation: int
     ) -> tuple[bytes, float, int, Outcome | None]:
         """Return values as bytes, seconds, repeated evaluations and what failed, if any did."""
         self._on_prepare()
@@ -282,7 +283,7 @@ class Replica:
 
     @staticmethod
     def _evaluate_here(
-        task: Task, parts: list[NDArray[np.float64]], generation: int
+        task: Task, parts: list[Vector], generation: int
     ) -> tuple[bytes, float, int, Outcome | None]:
         values: list[Any] = []
         seconds = 0.0

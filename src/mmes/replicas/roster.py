@@ -6,7 +6,7 @@ import atexit
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from mmes.errors import (
 from mmes.replicas import digests
 from mmes.replicas.engine import Engine, Terms
 from mmes.replicas.head import HeadState
-from mmes.replicas.shares import Batch, Round
+from mmes.replicas.shares import Batch, SharedRound
 
 _BLOCK_BYTES = 64 * 2**20
 # Before looking for a place again, if there are enough replicas.
@@ -71,7 +71,7 @@ class Work:
     """Rows of a round that a replica evaluates, and its answer: None if it was lost."""
 
     member: Member
-    round: Round
+    round: SharedRound
     batch: Batch
     answer: Message | None = None
 
@@ -81,7 +81,7 @@ class _Asked:
     """A message that has not been answered; `work` if it was one."""
 
     member: Member
-    work: tuple[Round, Batch] | None = None
+    work: Work | None = None
     notice: bool = False
 
 
@@ -95,16 +95,14 @@ class Roster:
     def __init__(self, engine: Engine, terms: Terms, setup: tuple[Any, ...], retries: int):
         self.engine = engine
         self.head: HeadState | None = None
-        self.rebuilt = 0
-        """Replicas started in place of lost ones."""
+        self.rebuilt = 0  # replicas started in place of lost ones
         self.members: list[Member] = []
         self._terms, self._setup, self._retries = terms, setup, retries
         self._asked: dict[Any, _Asked] = {}
         self._finished: list[Work] = []
         self._count = terms.count
         self._hired = 0
-        self.underway = False
-        """Whether the crew has gathered and follows a run."""
+        self.underway = False  # whether the crew has gathered and follows a run
         self._failed_starts = 0
         self._last_failure = ""
         self._next_look = -math.inf
@@ -190,10 +188,7 @@ class Roster:
     def lose(self, member: Member, why: str) -> None:
         """Remove a replica; `turn` returns what it was evaluating without an answer.
 
-        Raises
-        ------
-        EvaluationError
-            If no replica is ready, and many in a row ended before they were ready.
+        Raises EvaluationError if none is ready, and many in a row ended before they were ready.
         """
         if member not in self.members:
             return
@@ -220,7 +215,7 @@ class Roster:
         self.engine.kill(member.handle)
         held = [asked for asked in self._asked.values() if asked.member is member]
         self._asked = {f: asked for f, asked in self._asked.items() if asked.member is not member}
-        self._finished += [Work(member, *asked.work) for asked in held if asked.work is not None]
+        self._finished += [asked.work for asked in held if asked.work is not None]
 
     def _refuse(self, member: Member, error: Exception) -> None:
         """Raise before the run; during it, continue without the new replica."""
@@ -275,20 +270,21 @@ class Roster:
 
     # Messages and answers
 
-    def send_work(self, member: Member, message: Message, current: Round, batch: Batch) -> None:
+    def send_work(
+        self, member: Member, message: Message, current: SharedRound, batch: Batch
+    ) -> None:
         """Let a replica evaluate rows."""
         member.batch, member.since, member.overdue = batch, time.monotonic(), False
-        self._call(member, message, _Asked(member, (current, batch)))
+        self._call(member, message, _Asked(member, Work(member, current, batch)))
 
     def send_notice(self, member: Member, message: Message) -> None:
         """Send a message whose answer does not matter, unless it is an error."""
         self._call(member, message, _Asked(member, notice=True))
 
-    def at_work(self, current: Round) -> list[Batch]:
+    def at_work(self, current: SharedRound) -> list[Batch]:
         """Return the batches of a round that are being evaluated or were answered."""
         works = [asked.work for asked in self._asked.values() if asked.work is not None]
-        works += [(work.round, work.batch) for work in self._finished]
-        return [batch for one, batch in works if one is current]
+        return [work.batch for work in works + self._finished if work.round is current]
 
     def turn(self, seconds: float) -> list[Work]:
         """Wait for answers up to a time limit, process them, and return the finished work."""
@@ -313,7 +309,7 @@ class Roster:
             self._asked[self.engine.call(member.handle, message)] = asked
         except self.engine.lost as error:
             if asked.work is not None:
-                self._finished.append(Work(member, *asked.work))
+                self._finished.append(asked.work)
             self.lose(member, f"{type(error).__name__}: {error}")
 
     def _receive(self, future: Any) -> None:
@@ -332,7 +328,7 @@ class Roster:
         del self._asked[future]
         if asked.work is not None:
             member.batch = None
-            self._finished.append(Work(member, *asked.work, answer))
+            self._finished.append(replace(asked.work, answer=answer))
         elif not asked.notice:
             self._go_on(member, answer)
         if answer[0] == "behind":

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmes.base.tensors import to_numpy
-from mmes.errors import EvaluationError
+from mmes.base.arrays import Vector
 from mmes.evaluate.values import Measured, together
+from mmes.evaluate.workers.lost import Round
 
 # Shares shorter than this are dealt out in one piece: a message costs about a millisecond.
 _SHORT_SECONDS = 0.02
@@ -80,17 +78,11 @@ def ranges(batch: Batch) -> tuple[tuple[int, int], ...]:
 
 
 def packed(values: Sequence[Any]) -> bytes:
-    """Return values as they are sent.
-
-    Raises
-    ------
-    ValueError
-        If points differ in the number of their constraints.
-    """
+    """Return values as they are sent; ValueError if points differ in the number of constraints."""
     return together(values).tobytes()
 
 
-def unpacked(data: bytes, count: int) -> Sequence[Any] | NDArray[np.float64]:
+def unpacked(data: bytes, count: int) -> Sequence[Any] | Vector:
     """Return the values of `count` points that `packed` was given; rows with constraints.
 
     Where all have failed, nothing tells the number of constraints, and each has one NaN.
@@ -101,54 +93,13 @@ def unpacked(data: bytes, count: int) -> Sequence[Any] | NDArray[np.float64]:
     return [Measured(row) for row in values.reshape(count, -1)]
 
 
-class Round:
-    """One generation of so many candidates being evaluated; its number is for messages."""
+class SharedRound(Round):
+    """One generation that replicas evaluate, or points that they are sent."""
 
     def __init__(self, generation: int, rows: int):
-        self.generation = generation
-        self.waiting: deque[Batch] = deque()
-        self.points: NDArray[np.float64] | None = None
-        """The candidates, once the head has asked for them."""
-        self.shipped = False
-        """Whether the points must travel, because they are not a generation's."""
+        super().__init__(generation, rows, "the replica")
+        self.points: Vector | None = None  # the candidates, once the head has asked for them
+        self.shipped = False  # whether the points must travel: they are not a generation's
+        # The head's digests of its numbers and, now and then, vectors.
         self.numbers: bytes = b""
         self.vectors: bytes | None = None
-        """The head's digests of its numbers and, now and then, vectors."""
-        self.values: list[Any] = [np.nan] * rows
-        self.done = np.zeros(rows, dtype=bool)
-        self._losses = np.zeros(rows, dtype=int)
-
-    def take(self, batch: Batch, values: Sequence[Any] | NDArray[np.float64]) -> None:
-        """Enter the values of a batch; with constraints, a row of them for each point."""
-        for row, value in zip(batch, values, strict=True):
-            if not self.done[row]:  # of two answers, the first counts
-                self.values[row], self.done[row] = value, True
-
-    def lose(self, batch: Batch, retries: int, lost: str) -> int:
-        """Queue the rows of a lost batch again, one by one; return their number.
-
-        Only a row that was alone counts as lost.
-
-        Raises
-        ------
-        EvaluationError
-            If a row was lost more than `retries` times and `on_lost` is ``"raise"``.
-        """
-        missing = [row for row in batch if not self.done[row]]
-        if len(batch) == 1:
-            self._losses[missing] += 1
-        given_up = [row for row in missing if self._losses[row] > retries]
-        if given_up and lost == "raise":
-            row = given_up[0]
-            raise EvaluationError(
-                f"the replica died or was killed at the time limit {self._losses[row]} times while "
-                f"it evaluated candidate {row} of generation {self.generation}; on_lost='nan' "
-                "would rank such candidates last",
-                None if self.points is None else np.array(to_numpy(self.points[row])),
-                row,
-                self.generation,
-            )
-        self.done[given_up] = True  # as NaN
-        kept = [row for row in missing if self._losses[row] <= retries]
-        self.waiting.extendleft((row,) for row in reversed(kept))
-        return len(kept)

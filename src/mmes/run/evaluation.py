@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Vector
 from mmes.base.interrupts import Interrupts
 from mmes.evaluate.protocol import Evaluator, location_of, mark
 from mmes.evaluate.rows import RowsOnDemand
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from mmes.run.settings import RunSettings
     from mmes.run.state import RunState
     from mmes.run.training.batches import Batches
-
-Vector = NDArray[np.float64]
 
 
 class Evaluation:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.run.limits import Limits
 from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
@@ -30,17 +30,7 @@ _BY_NOISE = (*RESTARTABLE, StopReason.SIGMA_TOO_LARGE)
 class Growth:
     """What a run does about noise and about steps that collapse.
 
-    Parameters
-    ----------
-    options : dict
-        The run's options, checked.
-    state : RunState
-    limits : Limits
-    values_at : callable
-        Takes a list of points and a number; returns the points as evaluated, and so many values of
-        each. An objective that takes a whole batch is called once per value.
-    follow : callable
-        Tells the evaluator that the strategy has changed.
+    `values_at` is that of `Evaluation`; `follow` tells the evaluator that the strategy has changed.
     """
 
     def __init__(
@@ -48,7 +38,7 @@ class Growth:
         options: dict[str, Any],
         state: RunState,
         limits: Limits,
-        values_at: Callable[[list[Any], int], tuple[Any, NDArray[np.float64]]],
+        values_at: Callable[[list[Any], int], tuple[Any, Vector]],
         follow: Callable[[], None],
     ):
         self._options, self._state, self._limits = options, state, limits
@@ -73,17 +63,21 @@ class Growth:
             return reason
         if not (state.ceiling_due and self._room_to_grow) or state.partial.evaluations:
             return reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_ceiling()
-        except MemoryError:
-            return reason
-        self._follow()
-        return None
+        return None if self._changed(state.answer_ceiling) else reason
 
     @property
     def _room_to_grow(self) -> bool:
         return 2 * self._state.es.population_size <= self._limits.evaluations_left() / 4
+
+    def _changed(self, change: Callable[[], None]) -> bool:
+        """Change the search and tell the evaluator; return whether it fitted into memory."""
+        try:
+            with self._state.changing(MemoryError):
+                change()
+        except MemoryError:
+            return False
+        self._follow()
+        return True
 
     def _handle_noise(self, reason: StopReason | None) -> StopReason | None:
         """Ask whether the objective is noisy, if that is suspected, and grow where noise rules."""
@@ -140,7 +134,7 @@ class Growth:
             return mean, Answers(asked, twins=twins)
         return mean, Answers(asked, best=self._ask_best(left), recorded=state.best_value)
 
-    def _ask_best(self, left: float) -> NDArray[np.float64]:
+    def _ask_best(self, left: float) -> Vector:
         """Return new values of the best point, which was evaluated in an earlier generation.
 
         One is enough where the value was seen once: that of a noisy objective is never seen again.
@@ -170,13 +164,8 @@ class Growth:
         if not (change or self._room_to_grow):
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return StopReason.NOISY if reason in _BY_NOISE else reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_noise()
-                state.question = Verdict.CLEAR
-        except MemoryError:
+        if not self._changed(state.answer_noise):
             return StopReason.NOISY
-        self._follow()
         return None if reason in _BY_NOISE else reason
 
     def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:
@@ -192,13 +181,7 @@ class Growth:
         enough = _WORTH * size <= self._limits.evaluations_left()
         if size > state.largest_population_size or not enough:
             return reason
-        try:
-            with state.changing(MemoryError):
-                state.answer_collapse(*answer)
-        except MemoryError:
-            return reason
-        self._follow()
-        return None
+        return None if self._changed(lambda: state.answer_collapse(*answer)) else reason
 
     def _look_again(self, reason: StopReason | None) -> StopReason | None:
         """Repeat the end of a search that has seen a kink, unless it starts again anyway."""

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mmes.base.arrays import Vector
 from mmes.base.interrupts import Interrupts
 from mmes.base.reasons import StopReason
 from mmes.errors import EvaluationError, RestartWarning, warn_user
 from mmes.evaluate.adapter import is_evaluator
-from mmes.evaluate.arguments import with_arguments
+from mmes.evaluate.arguments import with_arguments, with_batches
 from mmes.evaluate.choose import make_evaluator
-from mmes.evaluate.on_batch import with_batches
 from mmes.evaluate.protocol import HoldsDevices, MakesEvaluator
 from mmes.evaluate.rows import RowsOnDemand
 from mmes.kernels.devices import check_workers
@@ -282,9 +282,7 @@ class Run:
                     return StopReason.CALLBACK
         return self._limit_reached()
 
-    def _tell(
-        self, values: NDArray[np.float64], sigma: float, centre: NDArray[np.float64] | None
-    ) -> None:
+    def _tell(self, values: Vector, sigma: float, centre: Vector | None) -> None:
         """Tell the values of a generation that was drawn with `sigma`, and take note of it.
 
         `centre` is what was measured at its mean, if it was.

@@ -19,14 +19,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.kernels import Handle, Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA
 from mmes.strategies.parts.record import checked_scalar, checked_value
-
-Vector = NDArray[np.float64]
 
 GENERATIONS = 100
 """A population of lambda is due once 100 lambda evaluations were spent: noise that hides progress
@@ -95,24 +93,14 @@ def comparable(values: Vector) -> bool:
 
 @dataclass(frozen=True)
 class Answers:
-    """Values that answer a suspicion.
+    """Values that answer a suspicion."""
 
-    Attributes
-    ----------
-    mean : ndarray
-        Values of the centre of the search, each of a call of its own where the objective takes a
-        whole batch.
-    best : ndarray
-        New values of the best point, where those of the mean are the same.
-    recorded : float
-        The value of the best point so far.
-    twins : ndarray
-        Where those of the mean differ: pairs of values of it, a row per call.
-    """
-
+    # Of the centre of the search; of a call each where the objective takes a whole batch.
     mean: Vector
+    # New ones of the best point, where those of the mean are the same, and its value so far.
     best: Vector = field(default_factory=lambda: np.empty(0))
     recorded: float = math.nan
+    # Where those of the mean differ: pairs of values of it, a row per call.
     twins: Vector = field(default_factory=lambda: np.empty((0, 2)))
 
     @property
@@ -123,62 +111,29 @@ class Answers:
 
 @dataclass
 class NoiseWatch:
-    """What a run knows about the noise of its objective.
+    """What a run knows about the noise of its objective."""
 
-    Attributes
-    ----------
-    noisy : bool
-        Whether one point has given different values.
-    shared : bool or None
-        Whether the candidates of a generation share their noise, so that generations cannot be
-        compared; None where that was not asked.
-    asked_at : float
-        Sigma when all values of a point were last found the same.
-    evaluations, failed : int
-        Evaluations spent on questions, and those of them that failed.
-    lowest : float
-        The smoothed median value of a generation when values last fell.
-    sigma_then : float
-        The mutation strength at that time.
-    since : int
-        Generations since then.
-    width : float
-        The interquartile range of the newest generation.
-    patience : int
-        Generations without a fall of the values that make it suspicious.
-    recent : list of float
-        The median values of the newest generations.
-    sigmas : list of float
-        The mutation strengths of the generations lately.
-    largest_sigma : float
-        The largest mutation strength of this start.
-    best : float
-        The lowest value of a generation so far.
-    seen : int
-        How many candidates had it.
-    magnitude : float
-        The largest absolute value so far.
-    ceiling : bool
-        Whether half of the newest generation have the best value.
-    """
-
-    noisy: bool = False
+    noisy: bool = False  # Whether one point has given different values.
+    # Whether the candidates of a generation share their noise, so that generations cannot be
+    # compared; None where that was not asked.
     shared: bool | None = None
-    asked_at: float = math.inf
+    asked_at: float = math.inf  # Sigma when all values of a point were last found the same.
+    # Evaluations spent on questions, and those of them that failed.
     evaluations: int = 0
     failed: int = 0
+    # When values last fell: the smoothed median of the generation, sigma, and generations since.
     lowest: float = math.inf
     sigma_then: float = 0.0
     since: int = 0
-    width: float = 0.0
-    patience: int = _PATIENCE
-    recent: list[float] = field(default_factory=list)
-    sigmas: list[float] = field(default_factory=list)
-    largest_sigma: float = 0.0
-    best: float = math.inf
-    seen: int = 0
-    magnitude: float = 0.0
-    ceiling: bool = False
+    width: float = 0.0  # The interquartile range of the newest generation.
+    patience: int = _PATIENCE  # Generations without a fall of the values that make it suspicious.
+    recent: list[float] = field(default_factory=list)  # Medians of the newest generations.
+    sigmas: list[float] = field(default_factory=list)  # Those of the generations lately.
+    largest_sigma: float = 0.0  # Of this start.
+    best: float = math.inf  # The lowest value of a generation so far.
+    seen: int = 0  # How many candidates had it.
+    magnitude: float = 0.0  # The largest absolute value so far.
+    ceiling: bool = False  # Whether half of the newest generation have the best value.
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
@@ -322,20 +277,11 @@ class MeanAverage:
 
     Under noise the mean moves about the optimum, also where all values are at a ceiling; the
     average is closer to it. Sphere + N(0, 1), n = 200, 6e4 evaluations: 0.019 instead of 0.12.
-
-    Attributes
-    ----------
-    wanted : bool
-        Whether an average of points is a point, and may be returned.
-    point : Handle or None
-        The average, if there is one.
-    count : int
-        Of how many means.
     """
 
-    wanted: bool
-    point: Handle | None = None
-    count: int = 0
+    wanted: bool  # Whether an average of points is a point, and may be returned.
+    point: Handle | None = None  # The average, if there is one.
+    count: int = 0  # Of how many means.
 
     def take(self, mean: Handle, kernel: Kernel) -> None:
         """Add the mean of a generation."""
@@ -351,25 +297,16 @@ class MeanAverage:
 
 @dataclass(frozen=True)
 class Reevaluation:
-    """New values of the best point, of the mean and of its average, taken at the end of a run.
-
-    Attributes
-    ----------
-    x, mean : ndarray
-        The values.
-    violations, excess, errors : ndarray
-        With constraints: of the averages of both points, the violation, what of it is more than
-        tolerance and noise explain, and the largest standard error.
-    average : ndarray
-        Values of the average of the means, in the order of the calls as the others; empty where
-        there is none, as with constraints.
-    """
+    """New values of the best point, of the mean and of its average, taken at the end of a run."""
 
     x: Vector
     mean: Vector
+    # With constraints: of the averages of both points, the violation, what of it is more than
+    # tolerance and noise explain, and the largest standard error.
     violations: Vector = field(default_factory=lambda: np.zeros(2))
     excess: Vector = field(default_factory=lambda: np.zeros(2))
     errors: Vector = field(default_factory=lambda: np.zeros(2))
+    # In the order of the calls as the others; empty where there is none, as with constraints.
     average: Vector = field(default_factory=lambda: np.empty(0))
 
     @property

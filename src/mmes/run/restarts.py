@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmes.base import randomness
+from mmes.base.arrays import Vector
 from mmes.base.randomness import Stream
 from mmes.base.reasons import StopReason
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Space
-
-Vector = NDArray[np.float64]
 
 # A start that ends for one of these reasons has done what it could; another one may do better.
 RESTARTABLE = (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
 from mmes.run.noise import Reevaluation
@@ -87,7 +88,7 @@ class Result:
         Which constraints are active: all equalities, and inequalities with a multiplier.
     """
 
-    x: NDArray[np.float64]
+    x: Vector
     fun: float
     nfev: int
     nit: int
@@ -95,24 +96,24 @@ class Result:
     status: int
     message: str
     reason: StopReason
-    mean: NDArray[np.float64]
+    mean: Vector
     sigma: float
     seed: int
     starts: int
     failed: int
     time: float
-    history: dict[str, NDArray[Any]] = field(repr=False)
+    history: Arrays = field(repr=False)
     strategy: str = "mmes"
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     kernel: str = ""
     retried: int = 0
-    reevaluated: dict[str, NDArray[np.float64]] | None = None
+    reevaluated: dict[str, Vector] | None = None
     reasons: tuple[StopReason, ...] = ()
     noisy: bool = False
     fun_std: float | None = None
     best_seen: float = math.nan
     constraint_violation: float | None = None
-    multipliers: NDArray[np.float64] | None = None
+    multipliers: Vector | None = None
     active: NDArray[np.bool_] | None = None
 
     def keys(self) -> tuple[str, ...]:

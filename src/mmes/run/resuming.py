@@ -32,12 +32,7 @@ _FREE_ARGUMENTS = (
 def continued(settings: RunSettings, saved: dict[str, Any]) -> RunSettings:
     """Return these settings with the seed of a saved run, which must be the same run.
 
-    Raises
-    ------
-    CheckpointError
-        If the state belongs to another run.
-    CheckpointCorrupt
-        If it is not the state of a run.
+    Raises CheckpointError if it is another run, CheckpointCorrupt if it is not the state of a run.
     """
     with understood():
         found = _continued(settings, saved)

@@ -78,13 +78,8 @@ def saved_state(
 def restored_state(settings: RunSettings, saved: dict[str, Any], code: Code = NOTHING) -> RunState:
     """Return the saved state; `code` is what a file cannot contain.
 
-    Raises
-    ------
-    CheckpointError
-        If the run had constraints and none are given, or the other way round; or batches, or
-        validation.
-    CheckpointCorrupt
-        If its parts do not fit together.
+    Raises CheckpointError if the run had constraints and none are given, or the other way round, or
+    batches, or validation; CheckpointCorrupt if its parts do not fit together.
     """
     given = {"constraints": code.constraints is not None, "batches": code.batches}
     given["validation"] = code.validation is not None

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.run.noise import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mmes.constraints import Constraints, Handling
     from mmes.run.training.validation import Validation
 
-Vector = NDArray[np.float64]
 
 LARGEST_GROWTH = 16
 """How many times its first size a population grows to against a collapse."""
@@ -348,6 +347,7 @@ class RunState:
         else:
             self.es.resume_at(sigma)
         self.noise.wait()
+        self.question = Verdict.CLEAR
 
     @property
     def ceiling_due(self) -> bool:

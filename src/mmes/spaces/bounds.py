@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
-
-Vector = NDArray[np.float64]
-
 
 # What can be computed with: a run may still grow by 1e20 before it counts as running away, and
 # squares of that are still numbers.
@@ -62,20 +60,16 @@ def checked_bounds(bounds: Any, n: int | None) -> tuple[Vector, Vector] | None:
                 f"not of shape {side.shape}"
             )
     lower, upper = (np.ascontiguousarray(np.broadcast_to(side, (n,))) for side in sides)
-    bad = ~(lower <= upper)  # also true for NaN
-    if bad.any():
-        at = int(bad.argmax())
+    # Also true for NaN.
+    if (at := first_of(~(lower <= upper))) is not None:
         raise ValueError(
             "a lower bound must not exceed the upper one, "
             f"but variable {at} has [{lower[at]}, {upper[at]}]"
         )
     for side, word in ((lower, "lower"), (-upper, "upper")):
-        far = side > LARGEST
-        if far.any():
-            raise ValueError(f"{word} bound {int(far.argmax())} is beyond ±{LARGEST:g}")
-    narrow = (lower < upper) & (upper - lower < SMALLEST_STEP)
-    if narrow.any():
-        at = int(narrow.argmax())
+        if (at := first_of(side > LARGEST)) is not None:
+            raise ValueError(f"{word} bound {at} is beyond ±{LARGEST:g}")
+    if (at := first_of((lower < upper) & (upper - lower < SMALLEST_STEP))) is not None:
         raise ValueError(
             f"bounds must be equal or at least {SMALLEST_STEP:g} apart, but variable {at} has "
             f"[{lower[at]}, {upper[at]}]"
@@ -90,9 +84,7 @@ def checked_box(bounds: Any, n: int | None, who: str) -> tuple[Vector, Vector]:
     if box is None:
         raise ValueError(f"{who} searches a box: give bounds=(lower, upper), finite on all sides")
     lower, upper = (np.array(side) for side in box)
-    bad = ~(np.isfinite(lower) & np.isfinite(upper))
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_of(~(np.isfinite(lower) & np.isfinite(upper)))) is not None:
         raise ValueError(
             f"{who} searches a box: the bounds must be finite on all sides and at most "
             f"{LARGEST:g} in size, but variable {at} has [{lower[at]}, {upper[at]}]"
@@ -102,13 +94,16 @@ def checked_box(bounds: Any, n: int | None, who: str) -> tuple[Vector, Vector]:
 
 def checked_inside(x: Vector, lower: Vector, upper: Vector, name: str = "x0") -> None:
     """Raise ValueError if a start point lies outside the box."""
-    outside = (x < lower) | (x > upper)
-    if outside.any():
-        at = int(outside.argmax())
+    if (at := first_of((x < lower) | (x > upper))) is not None:
         raise ValueError(
             f"{name} must lie inside the bounds, but {name}[{at}] = {x[at]} "
             f"is outside [{lower[at]}, {upper[at]}]"
         )
+
+
+def first_of(bad: NDArray[np.bool_]) -> int | None:
+    """Return the first variable that is marked, None if there is none."""
+    return int(bad.argmax()) if bad.any() else None
 
 
 def _two_pairs(bounds: tuple[Any, Any], n: int | None) -> bool:

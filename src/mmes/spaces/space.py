@@ -8,12 +8,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.spaces.bounds import checked_bounds, checked_inside
 from mmes.spaces.boxes.rounded import integer_box, integer_mask
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, size_of_box
-
-Vector = NDArray[np.float64]
 
 
 class Extent(NamedTuple):

@@ -6,12 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
 from mmes.base.options import as_float, is_real
-from mmes.spaces.bounds import LARGEST, SMALLEST_STEP, real_array
-
-Vector = NDArray[np.float64]
+from mmes.spaces.bounds import LARGEST, SMALLEST_STEP, first_of, real_array
 
 # Where bounds are all there is to tell the size of a step: the share of the box that the paper's
 # experiments use.
@@ -54,13 +52,9 @@ def checked_point(x0: Any, name: str = "x0") -> Vector:
     if array.size == 0:
         raise ValueError(f"{name} is empty; at least one variable is needed")
     copy = np.array(array, dtype=np.float64)
-    bad = ~np.isfinite(copy)
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_of(~np.isfinite(copy))) is not None:
         raise ValueError(f"{name} must be finite, but {name}[{at}] is {copy[at]}")
-    far = np.abs(copy) > LARGEST
-    if far.any():
-        at = int(far.argmax())
+    if (at := first_of(np.abs(copy) > LARGEST)) is not None:
         raise ValueError(f"{name} must lie within ±{LARGEST:g}, but {name}[{at}] is {copy[at]}")
     return copy
 
@@ -114,8 +108,6 @@ def checked_scale(scale: Any, n: int) -> Vector | None:
     array = np.array(real_array(scale, "scale"), dtype=np.float64)
     if array.shape != (n,):
         raise ValueError(f"scale must have one entry per variable, shape ({n},), not {array.shape}")
-    bad = ~(np.isfinite(array) & (array > 0))
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_of(~(np.isfinite(array) & (array > 0)))) is not None:
         raise ValueError(f"scale must be finite and > 0, but scale[{at}] is {array[at]}")
     return array

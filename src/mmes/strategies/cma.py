@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
@@ -118,7 +118,6 @@ class CMASearch(SearchBase[State]):
         entry_bytes: int = 8,
         vector_bytes: int = 8,
     ) -> tuple[dict[str, Any], int]:
-        """See `Search.planned`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         matrices = _MATRICES[options["factor"]]
         needed = 8 * n * (matrices * n + 2 * candidates + 10)
@@ -138,14 +137,11 @@ class CMASearch(SearchBase[State]):
         return options, needed
 
     def spread(self) -> float:
-        """See `Search.spread`."""
         return math.sqrt(
             max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
         )
 
-    def sample(
-        self, population: Vector, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
+    def sample(self, population: Vector, generation: int, rows: Indices | None = None) -> None:
         """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
         state, draws, kernel = self.state, self.population.draws, self._kernel
         steps = self._noise(generation) @ state.root.T
@@ -167,9 +163,7 @@ class CMASearch(SearchBase[State]):
         )
         return z
 
-    def update(
-        self, population: Vector, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Vector, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p, rates, sigma = self.state, self.population, self.rates, self.state.sigma
         # y_(k) = (x_(k) - m) / sigma, of the candidates as they were evaluated, and in the end the
@@ -224,7 +218,7 @@ class CMASearch(SearchBase[State]):
         if state.updates - state.factorised > self.gap:
             self._factorise()
 
-    def _worst(self, worst: NDArray[np.int64], generation: int) -> Vector:
+    def _worst(self, worst: Indices, generation: int) -> Vector:
         """Return the rows that C loses: sqrt(c_mu |w_k| n) y_(k) / |z_(k)|, the best first.
 
         A long step removes no more than one of the expected length: C stays positive definite. N.B.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -26,7 +26,7 @@ from mmes.strategies.parts.population import (
     value_or,
 )
 from mmes.strategies.parts.record import Arrays
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -50,17 +50,14 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p: evolution path
     paths: Handle  # P, p: (m + 1, n) float32: the stored paths, and last the current one
     oldest: int = 0  # the row of P_1, the next to be replaced; P_2 .. P_m follow in a ring
     updates: int = 0  # g: generations processed
     step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class FastCMASearch(SearchBase[State]):
@@ -87,7 +84,6 @@ class FastCMASearch(SearchBase[State]):
         )
 
     def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
-        """See `Search.restore`."""
         super().restore(scalars, arrays)
         if not 0 <= self.state.oldest < self.archive_size:
             raise ValueError(
@@ -97,7 +93,6 @@ class FastCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         candidates = value_or(options["population_size"], default_population_size(n))
         return 3, value_or(options["archive_size"], candidates) + 1
 
@@ -117,12 +112,9 @@ class FastCMASearch(SearchBase[State]):
         return StepLaw(1 - self.c_1, rows, normals.reshape(draws, 2) * weights, scale=state.scale)
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.paths
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, kernel = self.state, self._kernel
         # m <- sum_k w_k x_(k);

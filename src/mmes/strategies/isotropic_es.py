@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.kernels import Handle
 from mmes.strategies.parts.population import (
@@ -16,7 +14,7 @@ from mmes.strategies.parts.population import (
     damping_option,
     mirrored_option,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import (
     CSA,
     GSR,
@@ -49,13 +47,10 @@ OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with its symbols."""
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     step: StepState  # s, F: state of the step-size rule
-    scale: Handle | None = None  # d: one scale per variable; None means ones
 
 
 def make_rule(name: str, n: int, population: Population, damping: float) -> StepSizeRule:
@@ -88,16 +83,13 @@ class IsotropicSearch(SearchBase[State]):
         n = setup.n
         self.rule = make_rule(options["rule"], n, self.population, options["damping"])
         path = setup.kernel.vector(n) if options["rule"] == "csa" else None
-        self.state = State(setup.mean, setup.sigma, StepState(path=path), setup.scale)
+        self.state = State(setup.mean, setup.sigma, StepState(path=path), scale=setup.scale)
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 4, 0
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Move m to sum_k w_k x_(k), and sigma by the rule."""
         state, p, kernel = self.state, self.population, self._kernel
         step = self.recombine(population, ranking[: p.mu], p.weights, 1 / state.sigma)

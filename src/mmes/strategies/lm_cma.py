@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, Noise, StepLaw
@@ -33,7 +33,7 @@ from mmes.strategies.parts.population import (
     reducing,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import PSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -124,22 +124,19 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Stored paths and their inverses are in the coordinates of the noise z; the scale is applied
     last: x = m + sigma scale .* y.
     """
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p_c: evolution path
     archive: Archive  # P, t, J: stored paths, their generations, their order from the oldest
     inverse: Handle  # V: A^-1 P of each stored path, (m, n) float32, in the same rows
     gains: Vector  # b: factors of the updates of A, by row
     updates: int = 0  # g: generations processed
     step: StepState = field(default_factory=StepState)  # s, F: state of the population success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMCMASearch(SearchBase[State]):
@@ -176,10 +173,9 @@ class LMCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, 2 * value_or(options["archive_size"], default_population_size(n))
 
-    def counts(self, generation: int) -> NDArray[np.int64]:
+    def counts(self, generation: int) -> Indices:
         """Return how many stored pairs each draw uses: floor(r) - offset, r = m_sel |N(0,1)|.
 
         Never less than none, nor more than are stored.
@@ -225,12 +221,9 @@ class LMCMASearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.archive.vectors
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state = self.state
         # m <- sum_k w_k x_(k);

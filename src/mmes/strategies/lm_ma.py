@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.kernels import Handle, Noise, StepLaw
 from mmes.strategies.parts.population import (
@@ -33,7 +33,7 @@ from mmes.strategies.parts.population import (
     reducing,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import CSA, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -57,19 +57,16 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions and path are in the coordinates of the noise z; the scale is applied last: x = m +
     sigma scale .* y.
     """
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     directions: Handle  # M_1..M_m: direction vectors, (m, n) float32
     step: StepState  # p_s: state of the cumulative step-size rule
     updates: int = 0  # g: generations processed
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class LMMASearch(SearchBase[State]):
@@ -101,7 +98,6 @@ class LMMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 5, value_or(options["directions"], default_population_size(n))
 
     def law(self, generation: int) -> StepLaw:
@@ -121,12 +117,9 @@ class LMMASearch(SearchBase[State]):
         return StepLaw(shrink, rows, factors.astype(np.float32), scale=state.scale, scale_rows=True)
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.directions
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p, kernel = self.state, self.population, self._kernel
         # m <- sum_k w_k x_(k);

@@ -17,22 +17,20 @@ T = TypeVar("T")
 REGISTERED = "mmes.strategies"
 """The group of entry points under which other packages, and the laboratory, name optimizers."""
 
-# The rivals' classes and their modules, which are imported when they are used.
-rival = late_names(
-    "mmes.strategies",
-    {
-        "ActiveCMA": "cma",
-        "CMAES": "cma",
-        "FastCMA": "fast_cma",
-        "IsotropicES": "isotropic_es",
-        "LMCMA": "lm_cma",
-        "LMMA": "lm_ma",
-        "R1ES": "rm_es",
-        "RmES": "rm_es",
-        "SDAES": "sda_es",
-        "SepCMA": "sep_cma",
-    },
-)
+# The rivals: their modules, which are imported when they are used, and their classes.
+_RIVALS = {
+    "cma-es": ("cma", "CMAES"),
+    "active-cma": ("cma", "ActiveCMA"),
+    "sep-cma": ("sep_cma", "SepCMA"),
+    "lm-cma": ("lm_cma", "LMCMA"),
+    "lm-ma": ("lm_ma", "LMMA"),
+    "rm-es": ("rm_es", "RmES"),
+    "r1-es": ("rm_es", "R1ES"),
+    "sda-es": ("sda_es", "SDAES"),
+    "fast-cma": ("fast_cma", "FastCMA"),
+    "isotropic-es": ("isotropic_es", "IsotropicES"),
+}
+rival = late_names("mmes.strategies", {kind: module for module, kind in _RIVALS.values()})
 
 
 class _Strategies(UserDict[str, Any]):
@@ -46,20 +44,7 @@ class _Strategies(UserDict[str, Any]):
 
 
 STRATEGIES = _Strategies(
-    {
-        "mmes": MMES,
-        "adaptive": AdaptiveMMES,
-        "cma-es": "CMAES",
-        "active-cma": "ActiveCMA",
-        "sep-cma": "SepCMA",
-        "lm-cma": "LMCMA",
-        "lm-ma": "LMMA",
-        "rm-es": "RmES",
-        "r1-es": "R1ES",
-        "sda-es": "SDAES",
-        "fast-cma": "FastCMA",
-        "isotropic-es": "IsotropicES",
-    }
+    {"mmes": MMES, "adaptive": AdaptiveMMES} | {name: kind for name, (_, kind) in _RIVALS.items()}
 )
 
 AUTO_LIMIT = 100

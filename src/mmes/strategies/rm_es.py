@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -22,7 +22,7 @@ from mmes.strategies.parts.population import (
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -54,15 +54,12 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper."""
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     path: Handle  # p: evolution path, zero at the start
     archive: Archive  # P_i, t_i: stored paths with the generations they are of
     step: StepState = field(default_factory=StepState)  # s, F: state of the rank-based success rule
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class RmSearch(SearchBase[State]):
@@ -92,7 +89,6 @@ class RmSearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, options.get("archive_size", 1)
 
     def law(self, generation: int) -> StepLaw:
@@ -111,7 +107,6 @@ class RmSearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.archive.vectors
 
     def begin(self, population: Handle, ranking: Handle, generation: int) -> None:
@@ -126,9 +121,7 @@ class RmSearch(SearchBase[State]):
             self.state.archive.order, self.state.archive.stamps = self._former
             self._former = None
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Take in an evaluated generation."""
         state = self.state
         if self._former is None:
@@ -140,7 +133,7 @@ class RmSearch(SearchBase[State]):
     def _move(
         self,
         population: Handle,
-        parents: NDArray[np.int64],
+        parents: Indices,
         generation: int,
         on_device: Handle | None = None,
     ) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -21,7 +21,7 @@ from mmes.strategies.parts.population import (
     reducing,
     value_or,
 )
-from mmes.strategies.parts.search_base import SearchBase
+from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import GSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
@@ -43,19 +43,16 @@ _OPTIONS = (
 
 
 @dataclass
-class State:
+class State(SearchState):
     """What the strategy carries from one generation to the next, with the symbols of the paper.
 
     Directions are in the coordinates of the noise, so that their scalar products do not depend on
     the units of the variables; the scale is applied last: x = m + sigma scale .* y.
     """
 
-    mean: Handle  # m: centre of the search
-    sigma: float  # mutation strength
     directions: Handle  # q_1..q_m: search directions, (m, n) float32
     # s, F: state of the generalised one-fifth success rule
     step: StepState = field(default_factory=StepState)
-    scale: Handle | None = None  # one scale per variable; None means ones
 
 
 class SDASearch(SearchBase[State]):
@@ -83,7 +80,6 @@ class SDASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 3, 2 * options["directions"]
 
     def law(self, generation: int) -> StepLaw:
@@ -101,12 +97,9 @@ class SDASearch(SearchBase[State]):
         )
 
     def directions(self) -> Handle:
-        """See `SearchBase.directions`."""
         return self.state.directions
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p = self.state, self.population
         # m <- sum_k w_k x_(k);

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.kernels import Handle, RecombineCall, StepLaw
 from mmes.strategies.parts.cma_rates import Rates
 from mmes.strategies.parts.population import (
@@ -66,20 +66,16 @@ class SepCMASearch(SearchBase[State]):
 
     @classmethod
     def vectors(cls, n: int, options: dict[str, Any]) -> tuple[int, int]:
-        """See `SearchBase.vectors`."""
         return 8, 0
 
     def spread(self) -> float:
-        """See `Search.spread`."""
         return self._kernel.largest(self.state.deviations)
 
     def law(self, generation: int) -> StepLaw:
         """Return the law of d .* z, z ~ N(0, I)."""
         return StepLaw(scale=self.state.deviations)
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state with an evaluated generation."""
         state, p, rates, kernel = self.state, self.population, self.rates, self._kernel
         # <y^2>_w and <y>_w of y_k = (x_k - m) / sigma = d .* z_k;

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Vector
+from mmes.base.tensors import to_numpy
 from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
+from mmes.evaluate.values import together
 
 _STARTS_THAT_MAY_FAIL = 3
 _STARTS_THAT_MAY_BE_KILLED = 20  # in a row, by another process
@@ -22,9 +26,6 @@ _FROM_OUTSIDE = (
 # user's script and the objective's data.
 START_SECONDS = 60.0
 
-Batch = range
-"""The candidates of a batch: consecutive rows."""
-
 
 def tell_loss(pid: int | None, why: str, generation: int, batch: Sequence[int]) -> None:
     """Warn of a lost worker, with what it held."""
@@ -34,37 +35,53 @@ def tell_loss(pid: int | None, why: str, generation: int, batch: Sequence[int]) 
     )
 
 
-class Losses:
-    """The lost evaluations of one generation: repeated, given up as NaN, or the end of the run.
+class Round:
+    """The rows of one generation while they are evaluated elsewhere; `who` evaluates them.
 
-    `retries` and `on_lost` are options of `minimize`.
+    Rows that are evaluated together are a batch. Lost ones are repeated, given up as NaN, or the
+    end of the run.
     """
 
-    def __init__(self, rows: int, retries: int, on_lost: str):
-        self._counts = np.zeros(rows, dtype=int)
-        self._retries, self._on_lost = retries, on_lost
+    def __init__(self, generation: int, rows: int, who: str = "the worker process"):
+        self.generation = generation
+        self.waiting: deque[Any] = deque()  # batches
+        self.values: list[Any] = [np.nan] * rows
+        self.done = np.zeros(rows, dtype=bool)
+        self._losses, self._who = np.zeros(rows, dtype=int), who
 
-    def split(self, batch: Batch, point: NDArray[np.float64], generation: int) -> list[int]:
+    def take(self, batch: Sequence[int], values: Sequence[Any] | Vector) -> None:
+        """Enter the values of a batch; with constraints, a row of them for each point."""
+        for row, value in zip(batch, values, strict=True):
+            if not self.done[row]:  # of two answers, the first counts
+                self.values[row], self.done[row] = value, True
+
+    def lose(self, batch: Sequence[int], retries: int, on_lost: str, points: Any) -> list[int]:
         """Return the rows of a lost batch that are to be repeated; the others are given up.
 
         They are repeated one by one, to find the candidate that causes it: a loss counts only for a
-        candidate that was alone with its worker. `point` is the first of the batch.
+        candidate that was alone. Raises EvaluationError if one was lost more than `retries` times
+        and `on_lost` is ``"raise"``; `points` are the candidates, None if nobody has them.
         """
+        missing = [row for row in batch if not self.done[row]]
         if len(batch) == 1:
-            self._counts[batch] += 1
-        repeated = [row for row in batch if self._counts[row] <= self._retries]
-        if len(repeated) < len(batch) and self._on_lost == "raise":
-            row = batch.start
+            self._losses[missing] += 1
+        given_up = [row for row in missing if self._losses[row] > retries]
+        if given_up and on_lost == "raise":
+            row = given_up[0]
             raise EvaluationError(
-                f"the worker process died or was killed at the time limit {self._counts[row]} "
-                "times while it evaluated "
-                f"candidate {row} of generation {generation}; on_lost='nan' would rank such "
-                "candidates last",
-                np.array(point),
+                f"{self._who} died or was killed at the time limit {self._losses[row]} times while "
+                f"it evaluated candidate {row} of generation {self.generation}; on_lost='nan' "
+                "would rank such candidates last",
+                None if points is None else np.array(to_numpy(points[row])),
                 row,
-                generation,
+                self.generation,
             )
-        return repeated
+        self.done[given_up] = True  # as NaN
+        return [row for row in missing if row not in given_up]
+
+    def first_part(self) -> Vector:
+        """Return the values before the first missing one."""
+        return together(self.values if self.done.all() else self.values[: int(self.done.argmin())])
 
 
 class FailedStarts:

@@ -22,12 +22,7 @@ def pickled(task: Task) -> bytes:
     """Return the task as bytes that ``pickle.loads`` understands.
 
     With cloudpickle installed, lambdas and functions defined anywhere can go; without, only what
-    can be imported.
-
-    Raises
-    ------
-    TypeError
-        Names the part that cannot be sent to another process and says what to do.
+    can be imported. A TypeError names the part that cannot be sent, and says what to do.
     """
     dumps = pickle.dumps if cloudpickle is None else cloudpickle.dumps
     try:

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmes.evaluate.on_batch import OnBatch
-from mmes.evaluate.protocol import Evaluator, first_part
+from mmes.base.arrays import Vector
+from mmes.evaluate.arguments import OnBatch
+from mmes.evaluate.protocol import Evaluator
 from mmes.evaluate.remote import Outcome, Task
 from mmes.evaluate.workers import children, lost, worker
 from mmes.evaluate.workers.channel import Channel
-from mmes.evaluate.workers.lost import Batch, FailedStarts, Losses, tell_loss
+from mmes.evaluate.workers.lost import FailedStarts, Round, tell_loss
 from mmes.evaluate.workers.pickling import pickled, pickled_ticket
 from mmes.evaluate.workers.shared import SHARED_BYTES, Slots
 
@@ -42,12 +42,10 @@ class _Worker:
     channel: Channel
     slot: int
     ready: bool = False
-    batch: Batch | None = None
+    batch: range | None = None
     deadline: float = math.inf
-    ticket: bytes | None = None
-    """The batch of data that it has, or its number."""
-    lost: str = ""
-    """Why it was lost, once it is."""
+    ticket: bytes | None = None  # the batch of data that it has, or its number
+    lost: str = ""  # why it was lost, once it is
 
 
 class ProcessEvaluator(Evaluator):
@@ -92,15 +90,11 @@ class ProcessEvaluator(Evaluator):
         self._failed_starts = FailedStarts()
         self._seconds = math.inf  # of one evaluation, smoothed
 
-    def evaluate(
-        self, points: NDArray[np.float64], generation: int, keep_going: Callable[[], bool]
-    ) -> NDArray[np.float64]:
-        """See `Evaluator.evaluate`."""
+    def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
-        values: list[Any] = [np.nan] * rows
-        done = np.zeros(rows, dtype=bool)
-        losses = Losses(rows, self._retries, self._lost)
-        waiting = _batches(range(rows), self._batch_size(rows))
+        current, size = Round(generation, rows), self._batch_size(rows)
+        waiting = current.waiting
+        waiting.extend(range(first, min(first + size, rows)) for first in range(0, rows, size))
         self._make_slots(waiting, points)
         self._ticket = None if self._on_batch is None else pickled_ticket(self._on_batch.ticket)
         for who in list(self._crew):
@@ -121,18 +115,16 @@ class ProcessEvaluator(Evaluator):
                     self._dismiss(who)
                     tell_loss(who.process.pid, who.lost, generation, batch or ())
                     if batch is not None:
-                        again = losses.split(batch, points[batch.start], generation)
+                        again = current.lose(batch, self._retries, self._lost, points)
                         self.retried += len(again)
-                        done[[row for row in batch if row not in again]] = True
                         waiting.extendleft(range(row, row + 1) for row in reversed(again))
                     continue
                 assert batch is not None  # a worker answers what it was asked
                 outcome.raise_error(points[batch.start : batch.stop], batch, generation)
-                values[batch.start : batch.stop] = outcome.values
+                current.take(batch, outcome.values)
                 self.caught = self.caught or outcome.caught
-                done[batch] = True
                 self._learn_duration(outcome.seconds / len(batch))
-        return first_part(values, done)
+        return current.first_part()
 
     def close(self) -> None:
         """See `Evaluator.close`: idle workers are released, busy ones killed."""
@@ -157,7 +149,7 @@ class ProcessEvaluator(Evaluator):
     def _busy(self) -> bool:
         return any(who.batch is not None for who in self._crew)
 
-    def _hand_out(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
+    def _hand_out(self, waiting: deque[range], points: Vector) -> None:
         while len(self._crew) < self._count and self._idle() < len(waiting):
             self._hire()
         for who in self._crew:
@@ -284,7 +276,7 @@ class ProcessEvaluator(Evaluator):
 
     # How points travel
 
-    def _make_slots(self, waiting: deque[Batch], points: NDArray[np.float64]) -> None:
+    def _make_slots(self, waiting: deque[range], points: Vector) -> None:
         rows, n = max(map(len, waiting), default=0), math.prod(points.shape[1:])
         if rows * n * 8 < SHARED_BYTES or self._slots_refused:
             return
@@ -298,7 +290,7 @@ class ProcessEvaluator(Evaluator):
         except OSError:  # none there, or too little of it: pipes do it too, more slowly
             self._slots_refused = True
 
-    def _message(self, who: _Worker, points: NDArray[np.float64]) -> tuple[Any, ...]:
+    def _message(self, who: _Worker, points: Vector) -> tuple[Any, ...]:
         beats = self._timeout < math.inf and len(points) > 1
         ticket = None if who.ticket == self._ticket else self._ticket
         who.ticket = self._ticket
@@ -306,7 +298,3 @@ class ProcessEvaluator(Evaluator):
             return points.shape, points.tobytes(), None, 0, beats, ticket
         place = self._slots.put(who.slot, points)
         return points.shape, None, self._slots.name, place, beats, ticket
-
-
-def _batches(rows: range, size: int) -> deque[Batch]:
-    return deque(range(first, min(first + size, len(rows))) for first in rows[::size])

@@ -7,7 +7,8 @@ from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mmes.base.arrays import Vector
 
 # Longer batches than this go through shared memory: beyond the size of a pipe's buffer it is
 # faster.
@@ -32,7 +33,7 @@ class Slots:
         """The name under which workers find the memory."""
         return self._memory.name
 
-    def put(self, slot: int, points: NDArray[np.float64]) -> int:
+    def put(self, slot: int, points: Vector) -> int:
         """Copy a batch into a slot and return its offset."""
         offset = slot * self._bytes
         _view(self._memory, offset, points.shape)[:] = points
@@ -50,7 +51,7 @@ class Attached:
     def __init__(self) -> None:
         self._memory: SharedMemory | None = None
 
-    def batch(self, name: str, offset: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def batch(self, name: str, offset: int, shape: tuple[int, ...]) -> Vector:
         """Return a private copy of a batch: the objective may keep it."""
         if self._memory is None or self._memory.name != name:
             if self._memory is not None:
@@ -59,7 +60,7 @@ class Attached:
         return _view(self._memory, offset, shape).copy()
 
 
-def _view(memory: SharedMemory, offset: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _view(memory: SharedMemory, offset: int, shape: tuple[int, ...]) -> Vector:
     return np.ndarray(shape, dtype=np.float64, buffer=memory.buf, offset=offset)
 
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays, Vector
 from mmes.strategies.parts.record import LARGEST_COUNT
 
 COLUMNS = ("evaluations", "best", "sigma", "start")
@@ -55,14 +55,14 @@ class History:
         """The best value of the last line; NaN if there is none."""
         return math.nan if self._last is None else self._last[1]
 
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> Vector:
         """Return the lines kept, one per row, with the columns `COLUMNS` and further ones."""
         lines = list(self._lines)
         if self._last is not None and (not lines or lines[-1] != self._last):
             lines.append(self._last)
         return np.array(lines, dtype=np.float64).reshape(-1, len(self._names))
 
-    def columns(self, last: tuple[float, ...] | None = None) -> dict[str, NDArray[Any]]:
+    def columns(self, last: tuple[float, ...] | None = None) -> Arrays:
         """Return arrays of evaluations, best value so far, sigma and number of the start.
 
         `last` is a line to add, of a generation that was not completed.
@@ -77,7 +77,7 @@ class History:
 
     @classmethod
     def restored(
-        cls, scalars: dict[str, Any], table: NDArray[np.float64], further: tuple[str, ...] = ()
+        cls, scalars: dict[str, Any], table: Vector, further: tuple[str, ...] = ()
     ) -> History:
         """Return the history that `scalars` and `table` were taken from."""
         if table.shape[1:] != (len(COLUMNS + further),):

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 
 SCALARS = ("evaluations", "generation", "best_value", "sigma", "start", "elapsed")
@@ -56,8 +54,8 @@ class Progress:
     strategy: str
     max_evaluations: int | None
     time_limit: float | None
-    _best_x: Callable[[], NDArray[np.float64]]
-    _mean: Callable[[], NDArray[np.float64]]
+    _best_x: Callable[[], Vector]
+    _mean: Callable[[], Vector]
     _request_stop: Callable[[], None]
     final: bool = False
     reason: StopReason | None = None
@@ -77,12 +75,12 @@ class Progress:
         )
 
     @property
-    def best_x(self) -> NDArray[np.float64]:
+    def best_x(self) -> Vector:
         """The best point so far, read-only; with `batches` the mean, or the best validated one."""
         return self._best_x()
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Vector:
         """The mean of the search distribution of the current start, read-only."""
         return self._mean()
 

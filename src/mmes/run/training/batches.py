@@ -12,7 +12,7 @@ from typing import Any
 
 from mmes.errors import CheckpointWarning, warn_user
 from mmes.evaluate.adapter import is_evaluator
-from mmes.evaluate.on_batch import OnBatch
+from mmes.evaluate.arguments import OnBatch
 from mmes.evaluate.protocol import MakesEvaluator
 from mmes.run.options import RUN_OPTIONS
 from mmes.strategies import get_strategy, is_auto

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.values import as_value
 from mmes.strategies.parts.record import checked_scalar, checked_value
@@ -89,11 +89,11 @@ class Validation:
             "at_end": self.at_end,
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays of the state."""
         return {} if self.x is None else {"x": to_numpy(self.x)}
 
-    def restore(self, entries: dict[str, Any], arrays: dict[str, NDArray[Any]], es: Any) -> None:
+    def restore(self, entries: dict[str, Any], arrays: Arrays, es: Any) -> None:
         """Take over what `entries` and `arrays` returned; `es` is the optimizer."""
         self.count, self.generation, self.since = (
             checked_scalar(name, entries[name], 0) for name in ("count", "generation", "since")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from mmes.base.arrays import Arrays, Vector
 
 
 class BoxCode(IntEnum):
@@ -73,12 +72,12 @@ class Box:
         """Return the map of points that are not candidates; None if they are clipped."""
         return None
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return its arrays for a state; `from_arrays` restores the box."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Arrays) -> Self:
         """Return the box with these arrays; ValueError if they are invalid."""
         made = {f.name: np.array(arrays[f.name], dtype=np.float64) for f in fields(cls)}
         for name, array in made.items():

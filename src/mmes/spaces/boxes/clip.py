@@ -21,5 +21,4 @@ class Clip(Box):
     onto_walls = True
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         return np.clip(points, self.lower, self.upper)

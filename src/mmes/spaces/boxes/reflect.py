@@ -18,7 +18,6 @@ class Reflect(Box):
     code = BoxCode.REFLECT
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         inside = (points >= self.lower) & (points <= self.upper)
         folded = np.where(inside, points, fold(points, self.lower, self.upper))
         return np.clip(folded, self.lower, self.upper)

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.spaces.bounds import first_of
 from mmes.spaces.boxes.box import Box, Start, Vector
 from mmes.spaces.boxes.reflect import fold
 from mmes.spaces.boxes.smooth import Smooth
@@ -50,7 +51,6 @@ class Rounded(Box):
         return cls(lower, upper, np.ascontiguousarray(knee), mask.astype(np.float64))
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         found = Smooth(self.lower, self.upper, self.knee).map_points(points)
         mask = self.integers > 0
         lower, upper = self.lower[mask], self.upper[mask]
@@ -59,7 +59,6 @@ class Rounded(Box):
         return found
 
     def map_back(self, point: Vector) -> Vector:
-        """See `Box.map_back`."""
         return Smooth(self.lower, self.upper, self.knee).map_back(point)
 
     def walls(self) -> Box:
@@ -104,7 +103,6 @@ class RoundedWalls(Box):
     integers: Vector
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         return np.clip(np.where(self.integers > 0, np.rint(points), points), self.lower, self.upper)
 
 
@@ -124,9 +122,7 @@ def integer_box(
     """
     lower, upper = box or (np.full(mask.size, -np.inf), np.full(mask.size, np.inf))
     lower, upper = np.where(mask, np.ceil(lower), lower), np.where(mask, np.floor(upper), upper)
-    empty = lower > upper
-    if empty.any():
-        at = int(empty.argmax())
+    if (at := first_of(lower > upper)) is not None:
         raise ValueError(f"variable {at} must be an integer, but there is none within its bounds")
     return lower, upper
 

@@ -49,7 +49,6 @@ class Smooth(Box):
         return cls(lower, upper, np.ascontiguousarray(KNEE * size))
 
     def map_points(self, points: Vector) -> Vector:
-        """See `Box.map_points`."""
         a = self.knee
         y = fold(points, self.lower - a, self.upper + a)
         quarter = np.where(a > 0, 0.25 / np.where(a > 0, a, 1.0), 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.arrays import Indices
 from mmes.kernels import Handle
 from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.shell.candidates import as_candidate
@@ -215,7 +216,7 @@ class AskTell(Lifecycle):
             self._rules.collapse.observe(self.generation, sigma, median, size, damping)
 
 
-def _ties_decide(values: Vector, ranking: NDArray[np.int64], failures: int) -> bool:
+def _ties_decide(values: Vector, ranking: Indices, failures: int) -> bool:
     """Return whether the best value is also that of the last parent: the ranking tells nothing."""
     last = min(max(ranking.size // 2, 2), ranking.size - failures) - 1
     return last > 0 and values.item(ranking.item(0)) == values.item(ranking.item(last))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmes.base.arrays import Indices
 from mmes.errors import FailedEvaluationWarning, warn_user
 from mmes.kernels import Handle, Kernel
 from mmes.spaces.boxes import Box, Rounded
 from mmes.strategies.shell.protocol import Search
-
-Rows = NDArray[np.int64]
 
 
 class Candidates:
@@ -64,7 +62,9 @@ class Candidates:
         )
         self.make_all(search, generation, self._first)
 
-    def some(self, search: Search, generation: int, rows: Rows, first: Sequence[Handle]) -> Handle:
+    def some(
+        self, search: Search, generation: int, rows: Indices, first: Sequence[Handle]
+    ) -> Handle:
         """Return these candidates as they are evaluated; generate them if necessary.
 
         They are not kept. The points of `first` are the rows up to -1.
@@ -93,7 +93,7 @@ class Candidates:
         return _taken(kernel, made, positions)
 
 
-def _taken(kernel: Kernel, points: Handle, rows: Rows) -> Handle:
+def _taken(kernel: Kernel, points: Handle, rows: Indices) -> Handle:
     """Return some rows; consecutive rows share memory."""
     first = int(rows[0]) if rows.size else 0
     if np.array_equal(rows, np.arange(first, first + rows.size)):

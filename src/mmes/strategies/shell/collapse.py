@@ -28,10 +28,11 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mmes.base.arrays import Arrays
 
 # A note is taken when sigma has fallen by this factor; two of them are a decade.
 _FALL = math.sqrt(10)
@@ -161,7 +162,7 @@ class Collapse:
             fresh._notes.append(self._notes[-1]._replace(sigma=sigma))
         return fresh
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the state."""
         verdict = [self._reference, self._ratio, self._kinked, self._too_fast, self._fell_from]
         return {
@@ -171,7 +172,7 @@ class Collapse:
             "collapse_looks": np.array([*self._before, self._looks, *self._claim]),
         }
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Take over the state that `arrays` returned; older ones have none."""
         if "collapse_verdict" not in arrays:
             return

@@ -34,11 +34,11 @@ from mmes.strategies.shell.protocol import (
     Vector,
 )
 from mmes.strategies.shell.setup import (
-    StrategySetup,
     mapping_of,
     opened_kernel,
     patience,
     planned_search,
+    setup_in,
     widest_sigma,
 )
 from mmes.strategies.shell.state import COUNTS, arguments_of, check_sizes
@@ -80,7 +80,6 @@ class Lifecycle(Optimizer):
 
     @classmethod
     def within(cls, space: Space, options: dict[str, Any]) -> Self:
-        """Return an optimizer for a checked space."""
         if cls.__init__ is not Lifecycle.__init__:  # the author's constructor decides about options
             where = {"bounds": space.box, "scale": space.scale, "manifold": space.manifold}
             return cls(space.x0, space.sigma0, **where, **options)  # type: ignore[arg-type]
@@ -91,7 +90,6 @@ class Lifecycle(Optimizer):
 
     @classmethod
     def check_memory(cls, space: Space, options: dict[str, Any], held: int) -> None:
-        """See `Optimizer.check_memory`."""
         chosen = validated(cls.option_table(), options, cls.__name__)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
@@ -99,16 +97,16 @@ class Lifecycle(Optimizer):
             planned_search(cls.search_type, kernel, chosen, space.extent, held)
 
     def _begin(self, space: Space, options: dict[str, Any], kernel: Kernel) -> None:
-        begun = StrategySetup.made(self, space, options, kernel)
-        self.options, self.kernel = begun.options, kernel
-        self.seed, self.sigma0 = begun.setup.seed, space.sigma0
-        self.manifold, self._extent, self._n = space.manifold, space.extent, begun.setup.n
-        self._setup = begun.setup
+        plan = planned_search(self.search_type, kernel, options, space.extent)
+        self._setup, box = setup_in(space, options, kernel)
+        self.seed, self.sigma0, self._n = self._setup.seed, space.sigma0, self._setup.n
+        self.options, self.kernel = options | plan.options | {"seed": self.seed}, kernel
+        self.manifold, self._extent = space.manifold, space.extent
         self._candidates = Candidates(kernel, self._n, None)
-        self._confine_to(begun.box)
-        self._widest = widest_sigma(begun.box, space.sigma0)
-        self.planned_bytes, self._rows_at_once = begun.plan.bytes, begun.plan.rows_at_once
-        self._hold(self.search_type(begun.setup, begun.plan.options))
+        self._confine_to(box)
+        self._widest = widest_sigma(box, space.sigma0)
+        self.planned_bytes, self._rows_at_once = plan.bytes, plan.rows_at_once
+        self._hold(self.search_type(self._setup, plan.options))
         # As a number: neither resuming on a smaller machine nor growth may change the archive.
         if "archive_size" in self.options and isinstance(self.search, HasArchive):
             self.options["archive_size"] = self.search.archive_size
@@ -120,7 +118,7 @@ class Lifecycle(Optimizer):
         self._rules = StopRules(
             self.options,
             self.sigma0,
-            window=patience(begun.setup.degrees_of_freedom, self.box),
+            window=patience(self._setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=Collapse(self._n, self.sigma0) if watched else None,
@@ -152,12 +150,10 @@ class Lifecycle(Optimizer):
 
     @classmethod
     def replicable(cls) -> bool:
-        """See `Optimizer.replicable`."""
         return cls.search_type.replicable
 
     @property
     def dimension(self) -> int:
-        """Number of variables n."""
         return self._n
 
     @property
@@ -190,7 +186,6 @@ class Lifecycle(Optimizer):
 
     @property
     def mean(self) -> Vector:
-        """The centre of the search, read-only; in a box, its image there."""
         if self._mean_seen is not None:
             return self._mean_seen
         mean, mapped = self.search.mean, self._candidates.mapping
@@ -206,7 +201,6 @@ class Lifecycle(Optimizer):
 
     @property
     def sigma(self) -> float:
-        """The mutation strength."""
         return self.search.sigma
 
     def _own_reasons(self) -> Iterator[StopReason]:
@@ -266,16 +260,13 @@ class Lifecycle(Optimizer):
 
     @property
     def probes(self) -> bool:
-        """See `Optimizer.probes`."""
         return self._probes is not None
 
     @property
     def can_probe(self) -> bool:
-        """See `Optimizer.can_probe`."""
         return self.options.get("step_size") == "auto"
 
     def probe(self, sigma: float, population_size: int) -> None:
-        """See `Optimizer.probe`."""
         if not self.can_probe:
             super().probe(sigma, population_size)
         with self._access:
@@ -285,7 +276,6 @@ class Lifecycle(Optimizer):
         self.resume_at(sigma)
 
     def reduced_options(self, asked: Mapping[str, Any], usable: int) -> dict[str, Any]:
-        """See `Optimizer.reduced_options`."""
         own = {option.name: asked[option.name] for option in self.search_type.options}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReducedArchiveWarning)
@@ -304,14 +294,12 @@ class Lifecycle(Optimizer):
         self._rules.begin_anew(sigma)
 
     def answer_to_collapse(self) -> tuple[int, float] | None:
-        """See `Optimizer.answer_to_collapse`."""
         collapse = self._rules.collapse
         if collapse is None or not self.grows_at_kinks:
             return None
         return collapse.answer(self.population_size)
 
     def look_again(self) -> bool:
-        """See `Optimizer.look_again`."""
         collapse = self._rules.collapse
         sigma = None if collapse is None else collapse.look_again()
         if sigma is not None:
@@ -327,7 +315,6 @@ class Lifecycle(Optimizer):
     # State
 
     def state(self, copy: bool = True) -> dict[str, Any]:
-        """See `Optimizer.state`."""
         arrays = {f"search/{name}": array for name, array in self.search.arrays().items()}
         arrays["best_x"] = self.kernel.to_host(self._best_x)
         if self.box is not None:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.arrays import Vector
 from mmes.errors import TellError
 from mmes.evaluate.values import as_values
-
-Vector = NDArray[np.float64]
 
 
 class Pending:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Arrays, Indices, Vector
 from mmes.base.options import Option
 from mmes.kernels import Handle, Kernel
 from mmes.spaces.boxes import Box
 from mmes.spaces.manifolds import Manifold
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,18 +101,14 @@ class Search(Protocol):
         """Receive f(start point); called once, before the first update, if `needs_start_value`."""
         ...
 
-    def sample(
-        self, population: Handle, generation: int, rows: NDArray[np.int64] | None = None
-    ) -> None:
+    def sample(self, population: Handle, generation: int, rows: Indices | None = None) -> None:
         """Fill the population; the same generation always gives the same candidates.
 
         `rows` are the candidates to generate, one per row of the population; None means all.
         """
         ...
 
-    def update(
-        self, population: Handle, ranking: NDArray[np.int64], values: Vector, generation: int
-    ) -> None:
+    def update(self, population: Handle, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state: `ranking` from best to worst, and values to compare.
 
         Failed candidates rank last. Their values are neither NaN nor +inf, and all values are
@@ -128,11 +120,11 @@ class Search(Protocol):
         """Return the numbers and strings of the state, for JSON."""
         ...
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays of the state, not copied."""
         ...
 
-    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
         """Restore a state."""
         ...
 
@@ -159,7 +151,7 @@ class MakesParents(Protocol):
         """Whether it needs all candidates in this run."""
         ...
 
-    def update_alone(self, ranking: NDArray[np.int64], values: Vector, generation: int) -> None:
+    def update_alone(self, ranking: Indices, values: Vector, generation: int) -> None:
         """Update the state like `Search.update`, to the same bits."""
         ...
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,45 +31,33 @@ class Plan(NamedTuple):
     rows_at_once: int | None  # Candidates made at a time without a population; None with one.
 
 
-@dataclass(frozen=True)
-class StrategySetup:
-    """The arguments of an optimizer."""
-
-    options: dict[str, Any]  # All options, including defaults, reduced to the available memory.
-    setup: Setup  # The start of the algorithm.
-    box: Box | None  # The bounds, including a box that the search does not see.
-    plan: Plan  # The options of the algorithm, and the memory of the search.
-
-    @classmethod
-    def made(cls, strategy: Any, space: Space, options: dict[str, Any], kernel: Kernel) -> Self:
-        """Return the setup of a strategy, an `AskTell`, in a checked space."""
-        if space.x0 is None:
-            raise ValueError("x0 is needed: an optimizer starts at a point")
-        plan = planned_search(strategy.search_type, kernel, options, space.extent)
-        start = space.x0.ravel()
-        box = None
-        if space.box is not None:
-            begin = Start(start, space.reach)
-            box = (
-                BOXES[options["bounds_handling"]].around(*space.box, begin)
-                if space.integers is None
-                else Rounded.of_integers(space.box, space.integers, begin)
-            )
-            check_integers(space, options, kernel)
-        seed = fresh_seed() if options["seed"] is None else options["seed"]
-        # If the box maps points, the search itself is unbounded.
-        mapping = mapping_of(box)
-        setup = Setup(
-            n=start.size,
-            mean=kernel.from_host(start if mapping is None else mapping.map_back(start)),
-            sigma=space.sigma0,
-            scale=None if space.scale is None else kernel.from_host(space.scale),
-            box=box if mapping is None else None,
-            kernel=kernel,
-            seed=seed,
-            manifold=space.manifold,
+def setup_in(space: Space, options: dict[str, Any], kernel: Kernel) -> tuple[Setup, Box | None]:
+    """Return the start of an algorithm in a checked space, and the box, also if it is not seen."""
+    if space.x0 is None:
+        raise ValueError("x0 is needed: an optimizer starts at a point")
+    start = space.x0.ravel()
+    box = None
+    if space.box is not None:
+        begin = Start(start, space.reach)
+        box = (
+            BOXES[options["bounds_handling"]].around(*space.box, begin)
+            if space.integers is None
+            else Rounded.of_integers(space.box, space.integers, begin)
         )
-        return cls(options | plan.options | {"seed": seed}, setup, box, plan)
+        check_integers(space, options, kernel)
+    # If the box maps points, the search itself is unbounded.
+    mapping = mapping_of(box)
+    setup = Setup(
+        n=start.size,
+        mean=kernel.from_host(start if mapping is None else mapping.map_back(start)),
+        sigma=space.sigma0,
+        scale=None if space.scale is None else kernel.from_host(space.scale),
+        box=box if mapping is None else None,
+        kernel=kernel,
+        seed=fresh_seed() if options["seed"] is None else options["seed"],
+        manifold=space.manifold,
+    )
+    return setup, box
 
 
 def opened_kernel(strategy: Any, manifold: Manifold | None, options: dict[str, Any]) -> Kernel:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mmes.base.arrays import Arrays, Vector
 
 # If the typical value of a generation moves by this share between the quarters of a window, the
 # search is under way.
@@ -150,10 +150,10 @@ class ValueHistory:
         share = max(MOVEMENT, tolerance * self.window)
         return max(typical) - min(typical) > share * abs(typical[-1])
 
-    def _recent(self, count: int) -> NDArray[np.float64]:
+    def _recent(self, count: int) -> Vector:
         return np.array(self._values[-count:])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the state."""
         lines = np.array(self._improvements, dtype=np.float64).reshape(-1, 2)
         extremes = np.array([*self._newest, *self._ever, float(self._fell), self._apart])
@@ -163,7 +163,7 @@ class ValueHistory:
             "extremes": extremes,
         }
 
-    def restore(self, generation: int, arrays: dict[str, NDArray[Any]]) -> None:
+    def restore(self, generation: int, arrays: Arrays) -> None:
         """Restore the state that `arrays` returned."""
         for name in ("improvements", "recent", "extremes"):
             if np.isnan(arrays[name]).any():
@@ -179,7 +179,7 @@ class ValueHistory:
         self._apart = self.window if apart < 0 else int(apart)  # format 1 did not know it
 
 
-def median(values: NDArray[np.float64]) -> float:
+def median(values: Vector) -> float:
     """Return the median, without overflow."""
     places = (values.size - 1) // 2, values.size // 2
     lower, upper = np.partition(values, places)[list(places)].tolist()

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from numpy.typing import NDArray
-
+from mmes.base.arrays import Arrays
 from mmes.base.reasons import StopReason
 from mmes.kernels import Kernel
 from mmes.spaces.boxes import Rounded
@@ -192,7 +191,7 @@ class StopRules:
             "first_spread": self._first_spread,
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return the arrays of the state."""
         still, collapse = self._standstill, self.collapse
         return ({} if still is None else still.arrays()) | (
