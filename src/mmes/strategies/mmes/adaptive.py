@@ -2,8 +2,8 @@
 
 It uses the generation of MMES with five changes:
 
-- adaptive scaling, at a rate that follows what is learnt (`scale_rate`), from c_d = min(0.002,
-  0.06 / sqrt n) on;
+- adaptive scaling, with the rate c_d = min(0.002, 0.06 / sqrt n), or less where nothing is learnt
+  (`scale_rate`);
 - adaptive mirroring (`mirroring`): independent draws with signed weights where the linear part of
   the objective decides the ranking, mirrored pairs where its curvature does;
 - a step size by two forces at the rate lambda / n (`step_size_forces`), so that the mutation
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from mmes.base.options import Option
 from mmes.strategies.mmes import step_size_forces as forces
 from mmes.strategies.mmes.parameters import OPTIONS, Parameters
-from mmes.strategies.mmes.scale_rate import learns_rate
+from mmes.strategies.mmes.scale_rate import FASTEST, learns_rate
 from mmes.strategies.mmes.strategy import MMES, MMESSearch
 from mmes.strategies.parts.population import value_or
 
@@ -54,8 +54,7 @@ def _option_table() -> tuple[Option, ...]:
         "c_s": {"default": forces.C_S},
         "c_a": {"default_text": "min(4 / n, 1 - (2/3)^(1/m))"},
         "c_d": {
-            "text": "Learning rate of the adaptive scaling, at the start if `scale_rate` is "
-            "'adaptive'.",
+            "text": "Learning rate of the adaptive scaling; see `scale_rate`.",
             "default_text": "min(0.002, 0.06 / sqrt n)",
         },
     }
@@ -79,10 +78,11 @@ def _option_table() -> tuple[Option, ...]:
     scale_rate = Option(
         "scale_rate",
         str,
-        "'adaptive' lets the learning rate of the scales grow while their changes repeat "
-        "themselves, and fall while they are random; 'fixed' keeps `c_d`.",
+        "Learning rate of the scales: 'fixed' keeps `c_d`; 'adaptive' reduces it where nothing is "
+        "learnt; 'fast' also raises it where much is learnt, for smooth functions of variables on "
+        "different scales.",
         default="adaptive",
-        choices=("adaptive", "fixed"),
+        choices=("adaptive", "fast", "fixed"),
     )
     return (
         step_size,
@@ -117,7 +117,7 @@ class AdaptiveSearch(MMESSearch):
         made = Parameters.from_options(n, filled, archive_size)
         return replace(
             made,
-            adaptive_rate=learns_rate(n, options),
+            fastest_scaling=FASTEST[options["scale_rate"]] if learns_rate(n, options) else 0.0,
             adaptive_mirroring=options["mirroring"] == "adaptive",
             two_forces=options["step_size"] in FORCES,
             two_probes=options["step_size"] == "probes",

@@ -148,7 +148,7 @@ class Parameters:
     exact: bool  # sample P_a instead of P_m
     noise: Noise
     c_d: float | None  # None: scales stay as given
-    adaptive_rate: bool = False  # the rate of the scales follows `scale_rate`, from c_d on
+    fastest_scaling: float = 0.0  # bounds the rate of `scale_rate`, as a factor of c_d; 0: fixed
     adaptive_mirroring: bool = False
     two_forces: bool = False  # the step size of `forces`, in place of the paired test alone
     two_probes: bool = False  # the step size of `probes`

@@ -59,7 +59,7 @@ class MMESSearch(Recorded[State]):
             previous=np.empty(0),
             scale=scale,
             noise_path=kernel.vector(n) if p.two_forces else None,
-            lessons=first_path(kernel, n, setup.seed) if p.adaptive_rate else None,
+            lessons=first_path(kernel, n, setup.seed) if p.fastest_scaling else None,
             shift=kernel.vector(n) if p.two_probes else None,
             rising=RISING if p.two_probes else 0,
             largest_sigma=setup.sigma if p.two_probes else 0.0,
