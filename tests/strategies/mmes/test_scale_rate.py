@@ -170,5 +170,5 @@ def test_wrong_lessons_in_a_state_are_refused() -> None:
 
 
 def test_a_wrong_value_of_the_option_is_refused() -> None:
-    with pytest.raises(ValueError, match="scale_rate must be .*, not 'slow'"):
+    with pytest.raises(ValueError, match=r"scale_rate must be .*, not 'slow'"):
         started(scale_rate="slow")

@@ -58,7 +58,8 @@ class TritonKernel(TritonSampling):
         self._ranks: tuple[torch.Tensor, torch.Tensor] | None = None
         self._arrivals = Arrivals(self._flow)
         # Reused: work on a stream is done in order.
-        self._squared = torch.empty(0, dtype=torch.float64, device=self.place)
+        self._taught = torch.empty(0, dtype=torch.float64, device=self.place)
+        self._taken = torch.zeros(2 * _PARTS, dtype=torch.float64, device=self.place)
         self._sums, self._products = torch.zeros(
             (2, _PARTS), dtype=torch.float64, device=self.place
         )
@@ -223,36 +224,37 @@ class TritonKernel(TritonSampling):
         numbers, draws = self._lesson, call.weights.size
         rates = (0.0, 0.0) if path is None else (path.decay, path.gain)
         middle = _HEAD + draws
-        numbers.open(middle + draws)
+        end = middle + draws
+        numbers.open(end + 6)
         numbers.head(call.seed, call.generation, (*rates, 0.0 if scale is None else scale.rate), 0)
         if path is not None:
             numbers.real[_HEAD:middle] = path.weights
         if scale is not None:
-            numbers.real[middle : middle + draws] = scale.weights
-        vectors = [self._nothing if x is None else x[0] for x in (path, scale)]
-        if lessons is not None:  # the lesson in the place of the scale
-            if self._squared.shape != vectors[1].shape:
-                self._squared = torch.empty_like(vectors[1], dtype=torch.float64)
-            vectors[1] = self._squared
+            numbers.real[middle:end] = scale.weights
+        if lessons is not None:
+            numbers.real[end : end + 6] = lessons[1:]
+            if self._taught.shape != lessons.path.shape:
+                self._taught = torch.empty_like(lessons.path, dtype=torch.float64)
+        moved = (path, scale, lessons)
+        vectors = [self._nothing if x is None else x[0] for x in moved]
         held = *(vector.data_ptr() for vector in vectors), call[0].shape[0]
-        kept = lessons is not None
-        key = ("learn", *held, numbers.address, draws, call.noise, kept) if again else None
+        key = ("learn", *held, numbers.address, draws, call.noise) if again else None
         if key is None or not self.launch.replayed(numbers, key):
-            self.launch(numbers, *self._learning(vectors, draws, call.noise, kept), key=key)
-        if scale is None or lessons is None:
+            self.launch(numbers, *self._learning(vectors, draws, call.noise), key=key)
+        if lessons is None:
             return 0.0
-        return self.take_lesson(scale, lessons, self._squared)
+        return float(self._taken[_PARTS : _PARTS + _spread(call[0].shape[0], SIZE)[0]].sum())
 
-    def _learning(
-        self, vectors: list[torch.Tensor], draws: int, noise: Noise, kept: bool
-    ) -> list[Launch]:
+    def _learning(self, vectors: list[torch.Tensor], draws: int, noise: Noise) -> list[Launch]:
+        path, scale, lessons = vectors
         n = max(vector.shape[0] for vector in vectors)
-        moved, grown = (vector is not self._nothing for vector in vectors)
+        moved, grown, kept = (vector is not self._nothing for vector in vectors)
         programs, rounds = _spread(n, 4 * triton_sampling.BLOCKS)
+        numbers = self._lesson.there
         learning = Launch(
             triton_learning.learn,
             (programs,),
-            (*vectors, self._sums, self._lesson.there),
+            (path, self._taught if kept else scale, self._sums, numbers),
             (n, draws, rounds),
             {
                 "PATH": moved,
@@ -264,15 +266,28 @@ class TritonKernel(TritonSampling):
             },
             triton_sampling.WARPS,
         )
-        if not grown or kept:
+        if not grown:
             return [learning]
         others, turns = _spread(n, SIZE)
-        constants = {"PARTS": _PARTS, "SIZE": SIZE}
-        sizes, scale = (n, programs, turns), vectors[1]
-        return [
-            learning,
-            Launch(triton_learning.centre, (others,), (scale, self._sums), sizes, constants),
-        ]
+        constants: dict[str, Any] = {"PARTS": _PARTS, "SIZE": SIZE}
+        if not kept:
+            sizes = n, programs, turns
+            return [
+                learning,
+                Launch(triton_learning.centre, (others,), (scale, self._sums), sizes, constants),
+            ]
+        taking = Launch(
+            triton_learning.take,
+            (others,),
+            (lessons, self._taught, self._sums, self._taken, numbers),
+            (n, draws, programs, turns),
+            constants | {"LIMIT": SCALE_INCREMENT_LIMIT},
+        )
+        vectors = [scale, self._taught, self._taken]
+        growing = Launch(
+            triton_learning.grow, (others,), tuple(vectors), (n, others, turns), constants
+        )
+        return [learning, taking, growing]
 
     def dot(self, a: torch.Tensor, b: torch.Tensor) -> float:
         """See `Kernel.dot`."""

@@ -35,15 +35,16 @@ def _followed(path, decay, gain, t, at, inside):
 def _grown(scale, rate, t, at, inside, LIMIT: tl.constexpr, KEEP: tl.constexpr):
     """Multiply the scale by e^(rate t), clipped; return the exponents, 0 outside.
 
-    KEEP: write t instead.
+    KEEP: write t, and return that.
     """
+    added = t.to(tl.float64)
     if KEEP:
-        tl.store(scale + at, t.to(tl.float64), mask=inside)
-    limited = tl.minimum(tl.maximum(rate * t.to(tl.float64), -LIMIT), LIMIT)
-    if not KEEP:
+        tl.store(scale + at, added, mask=inside)
+    else:
+        added = tl.minimum(tl.maximum(rate * added, -LIMIT), LIMIT)
         d = tl.load(scale + at, mask=inside).to(tl.float64)
-        tl.store(scale + at, d * tl.exp(limited), mask=inside)
-    return tl.where(inside, limited, 0.0)
+        tl.store(scale + at, d * tl.exp(added), mask=inside)
+    return tl.where(inside, added, 0.0)
 
 
 @triton.jit
@@ -103,6 +104,63 @@ def learn(
             grown += tl.reduce(total, 0, _add)
     if SCALE:
         tl.store(sums + tl.program_id(0), grown)
+
+
+@triton.jit
+def take(
+    path,
+    lesson,
+    sums,
+    taken,
+    numbers,
+    n,
+    draws,
+    parts,
+    rounds,
+    PARTS: tl.constexpr,
+    SIZE: tl.constexpr,
+    LIMIT: tl.constexpr,
+):
+    """Turn a lesson into what the logarithms of the scale grow by, and move its path (`Lessons`).
+
+    `sums` are those of the lesson. Those of the increments go to `taken`, and behind them the sums
+    of the squares of the path, cut off at the threshold. `numbers` has six more behind the weights.
+    """
+    part = tl.arange(0, PARTS)
+    mean = tl.reduce(tl.load(sums + part, mask=part < parts, other=0.0), 0, _add) / n
+    more = numbers + _HEAD + 2 * draws
+    rate, decay, gain = real(numbers, _THIRD), real(more, 0), real(more, 1)
+    factor, slope, threshold = real(more, 2), real(more, 3), real(more, 4)
+    fastest = real(more, 5)
+    grown, squares = rate * 0.0, rate * 0.0
+    for turn in range(rounds):
+        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
+        at = group * SIZE + tl.arange(0, SIZE)
+        inside = at < n
+        x = tl.load(lesson + at, mask=inside, other=0.0) - mean
+        q = tl.load(path + at, mask=inside, other=0.0).to(tl.float64)
+        # By the path before this generation: so the rate and the lesson are independent.
+        wanted = tl.minimum(factor + slope * tl.maximum(q * q - threshold, 0.0), fastest)
+        step = tl.minimum(tl.maximum(rate * wanted * x, -LIMIT), LIMIT)
+        q = tl.fma(gain, x, q * decay)
+        tl.store(path + at, q, mask=inside)
+        tl.store(lesson + at, step, mask=inside)
+        grown += tl.reduce(tl.where(inside, step, 0.0), 0, _add)
+        squares += tl.reduce(tl.where(inside, tl.minimum(q * q, threshold), 0.0), 0, _add)
+    tl.store(taken + tl.program_id(0), grown)
+    tl.store(taken + PARTS + tl.program_id(0), squares)
+
+
+@triton.jit
+def grow(scale, steps, sums, n, parts, rounds, PARTS: tl.constexpr, SIZE: tl.constexpr):
+    """Multiply the scale by e^(step - mean of the steps)."""
+    part = tl.arange(0, PARTS)
+    mean = tl.reduce(tl.load(sums + part, mask=part < parts, other=0.0), 0, _add) / n
+    for turn in range(rounds):
+        group = (tl.program_id(0) + turn * tl.num_programs(0)).to(tl.int64)
+        at = group * SIZE + tl.arange(0, SIZE)
+        d = tl.load(scale + at, mask=at < n).to(tl.float64)
+        tl.store(scale + at, d * tl.exp(tl.load(steps + at, mask=at < n) - mean), mask=at < n)
 
 
 @triton.jit
