@@ -3,10 +3,12 @@
     python benchmarks/step_size.py                  # all rows, medians of 5 seeds: about two hours
     python benchmarks/step_size.py --only 150       # rows whose name has "150" in it: minutes
     python benchmarks/step_size.py --seeds 1 --rule paired
+    python benchmarks/step_size.py --only Ellipsoid --rule fast     # also: fixed
 
 A row is a problem with a goal; a cell is the median of the evaluations to the target or, if it was
 missed, the median of the values at the end. `paired` is the rule before this one: the paired test
-alone, with c_s = 0.3 and damping 4, and no growth. "false" counts the runs that ended above their
+alone, with c_s = 0.3 and damping 4, and no growth. `fast` and `fixed` are the default with other
+learning rates of the scales. "false" counts the runs that ended above their
 goal with ``success=True``. Rows of smooth functions run without the tests that end a run, as the
 tables of the paper do; all others are calls of `minimize` as a user makes them.
 """
@@ -30,7 +32,15 @@ Objective = Callable[[Points], Points]
 
 RULES: dict[str, dict[str, Any]] = {
     "forces": {},
-    "paired": {"step_size": "paired", "c_s": 0.3, "damping": 4.0, "noise": "no"},
+    "paired": {
+        "step_size": "paired",
+        "c_s": 0.3,
+        "damping": 4.0,
+        "noise": "no",
+        "scale_rate": "fixed",
+    },
+    "fast": {"scale_rate": "fast"},
+    "fixed": {"scale_rate": "fixed"},
 }
 # Runs to the target or to the end of the budget.
 TO_THE_END: dict[str, Any] = {"stagnation_window": "off", "xtol": 0.0, "noise": "no"}
