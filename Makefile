@@ -60,7 +60,8 @@ test: $(VENV)/.installed
 
 # State on a device (without a GPU: on the CPU, and Triton's kernels in its interpreter), PyTorch's adapter.
 test-torch: $(VENV)/.installed $(VENV)/.torch
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow" $(GPU_TESTS) tests/integrations/test_torch*.py
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow" $(GPU_TESTS) tests/integrations/test_torch*.py \
+		tests/project/test_structure.py
 
 # Adapters with the real packages, state on a device, replicas, every code block of the documentation.
 test-extras: $(VENV)/.installed $(VENV)/.extras

@@ -146,7 +146,7 @@ def minimize(
     >>> result.success
     True
     """
-    given = locals()  # all arguments, as they were given
+    given = dict(locals())  # all arguments, as they were given
     return _shared(Run, given.pop("options") | given)
 
 
@@ -217,7 +217,7 @@ def resume(
     FileNotFoundError, CheckpointCorrupt, CheckpointTooNew
         If there is no usable checkpoint.
     """
-    given = locals()  # all arguments, as they were given
+    given = dict(locals())  # all arguments, as they were given
     return _shared(resumed_run, given.pop("limits") | given)
 
 

@@ -76,6 +76,32 @@ def every(seconds: float, callback: Callback) -> Callback:
     return _Every(seconds, callback)
 
 
+class _LogTo:
+    # A class, not a function inside `log_to`: callbacks can be pickled.
+    def __init__(self, add_scalar: Callable[[str, Any, int], Any], prefix: str, errors: str):
+        self._add_scalar = add_scalar
+        self._prefix = prefix
+        self._errors = errors
+        self._said = False
+
+    def __call__(self, progress: Progress) -> None:
+        scalars = progress.scalars()
+        step = scalars.pop("evaluations")
+        try:
+            for name, value in scalars.items():
+                self._add_scalar(self._prefix + name, value, step)
+        except Exception as error:
+            if self._errors == "raise":
+                raise
+            if not self._said:
+                self._said = True
+                warn_user(
+                    "the logger failed, and the run continues without it: "
+                    f"{type(error).__name__}: {error}. This warning is issued once",
+                    LoggingWarning,
+                )
+
+
 def log_to(
     add_scalar: Callable[[str, Any, int], Any],
     prefix: str = "mmes/",
@@ -105,27 +131,7 @@ def log_to(
         raise TypeError(
             f"add_scalar must be callable, such as writer.add_scalar, not {add_scalar!r}"
         )
-    said = False
-
-    def log(progress: Progress) -> None:
-        nonlocal said
-        scalars = progress.scalars()
-        step = scalars.pop("evaluations")
-        try:
-            for name, value in scalars.items():
-                add_scalar(prefix + name, value, step)
-        except Exception as error:
-            if errors == "raise":
-                raise
-            if not said:
-                said = True
-                warn_user(
-                    "the logger failed, and the run continues without it: "
-                    f"{type(error).__name__}: {error}. This warning is issued once",
-                    LoggingWarning,
-                )
-
-    return log
+    return _LogTo(add_scalar, prefix, errors)
 
 
 class _TqdmBar:

@@ -128,8 +128,10 @@ class NoiseWatch:
     width: float = 0.0  # The interquartile range of the newest generation.
     patience: int = _PATIENCE  # Generations without a fall of the values that make it suspicious.
     recent: list[float] = field(default_factory=list)  # Medians of the newest generations.
-    sigmas: list[float] = field(default_factory=list)  # Those of the generations lately.
-    largest_sigma: float = 0.0  # Of this start.
+    sigmas: list[float] = field(
+        default_factory=list
+    )  # Mutation strengths of the newest generations.
+    largest_sigma: float = 0.0  # The largest sigma of this start.
     best: float = math.inf  # The lowest value of a generation so far.
     seen: int = 0  # How many candidates had it.
     magnitude: float = 0.0  # The largest absolute value so far.

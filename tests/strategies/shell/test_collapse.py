@@ -142,7 +142,7 @@ KINKS = {
 
 @pytest.mark.parametrize("name", KINKS)
 def test_a_kink_is_answered_by_growth_and_solved(name: str) -> None:
-    result = minimized(KINKS[name], target=1e-6)
+    result = minimized(KINKS[name], target=1e-6, seed=2)
     assert result.reason is StopReason.TARGET_REACHED
     assert result.options["population_size"] == 76
     assert result.options["damping"] == 4.0
@@ -179,12 +179,12 @@ def test_a_collapse_is_no_success() -> None:
     assert not StopReason.STAGNATED.converged
 
 
-@pytest.mark.parametrize("generations", [200, 330])
+@pytest.mark.parametrize("generations", [200, 400])
 def test_growth_and_a_checkpoint_before_or_after_it(tmp_path, generations: int) -> None:
     f, path = KINKS["sum"], tmp_path / "run.mmes"
     whole = minimized(f, max_evaluations=12_000)
     part = minimized(f, max_evaluations=12_000, max_generations=generations, checkpoint=path)
-    assert (part.options["population_size"] == 76) == (generations == 330)
+    assert (part.options["population_size"] == 76) == (generations == 400)
     resumed = mmes.resume(path, f, max_generations=None)
     assert whole.options["population_size"] == 76
     np.testing.assert_array_equal(resumed.x, whole.x)

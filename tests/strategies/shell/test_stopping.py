@@ -186,7 +186,7 @@ def test_equal_values_of_a_loss_that_counts_errors_are_no_success(
 
     start = np.full(4 * hidden, 0.01)
     r = mmes.minimize(errors, start, 0.5, strategy=strategy, max_evaluations=20_000, seed=seed)
-    assert r.reason is StopReason.STAGNATED
+    assert r.reason in (StopReason.STAGNATED, StopReason.MAX_EVALUATIONS)
     assert not r.success
 
 

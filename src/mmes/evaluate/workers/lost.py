@@ -38,8 +38,8 @@ def tell_loss(pid: int | None, why: str, generation: int, batch: Sequence[int]) 
 class Round:
     """The rows of one generation while they are evaluated elsewhere; `who` evaluates them.
 
-    Rows that are evaluated together are a batch. Lost ones are repeated, given up as NaN, or the
-    end of the run.
+    Rows that are evaluated together are a batch. Lost ones are repeated, given up as NaN, or end
+    the run.
     """
 
     def __init__(self, generation: int, rows: int, who: str = "the worker process"):

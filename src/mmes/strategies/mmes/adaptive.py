@@ -29,7 +29,7 @@ from mmes.strategies.parts.population import value_or
 # At a kink, the rate of the scales grows by this factor with every doubling of the population, up
 # to the second. Not with every larger population: on rotated Discus, n = 150, four times the
 # population would need 1.7 times the evaluations.
-_FASTER, _FASTEST = 2**1.5, 0.1
+_FASTER, _LARGEST_C_D = 2**1.5, 0.1
 
 
 def default_c_a(n: int, m: int) -> float:
@@ -78,9 +78,8 @@ def _option_table() -> tuple[Option, ...]:
     scale_rate = Option(
         "scale_rate",
         str,
-        "Learning rate of the scales: 'fixed' keeps `c_d`; 'adaptive' reduces it where nothing is "
-        "learnt; 'fast' also raises it where much is learnt, for smooth functions of variables on "
-        "different scales.",
+        "Learning rate of the scales: 'fixed' is `c_d`; 'adaptive' is less if nothing is learnt; "
+        "'fast' is also more if much is learnt (smooth functions).",
         default="adaptive",
         choices=("adaptive", "fast", "fixed"),
     )
@@ -150,4 +149,4 @@ class AdaptiveMMES(MMES):
         if self.options["scaling"] != "adaptive":
             return {}
         c_d = value_or(self.options["c_d"], default_c_d(self._n))
-        return {"c_d": min(c_d * _FASTER**doublings, max(c_d, _FASTEST))}
+        return {"c_d": min(c_d * _FASTER**doublings, max(c_d, _LARGEST_C_D))}

@@ -133,7 +133,7 @@ class Generation:
             squares = self._noise_path.follow(ranking, state, generation, lesson)
         elif lesson is not None:
             squares = kernel.adapt_scale(lesson)
-        # Beyond the paper: how fast, by whether lessons repeat themselves.
+        # Beyond the paper: adapt the learning rate to how well the lessons agree.
         if lesson is not None and lesson.lessons is not None:
             scale_rate.adapt(p, state, squares)
 

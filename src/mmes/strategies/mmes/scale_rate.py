@@ -2,9 +2,10 @@
 
 Each generation teaches a lesson about every scale: whether steps that are long in this variable,
 compared with the others, were selected or rejected. On some problems the lessons agree with one
-another; on others they are random, and following them only adds noise. Their path q tells: under
-random ranking it is standard normal, and where lessons agree it is longer. It sets the rate in two
-ways, always by its state before the generation, so that random lessons do not bias the scales.
+another; on others they are random, and following them only adds noise. Their path q tells the two
+apart: under random ranking it is standard normal, and where lessons agree it is longer. It sets the
+rate in two ways, always by its state before the generation, so that random lessons do not bias the
+scales.
 
 - All variables: z compares the mean of min(q^2, 9) with its distribution under random ranking. The
   rate grows while z is above 2 (2 sqrt f at f > 1 times c_d, because fast changes cause lessons
@@ -38,8 +39,8 @@ _THRESHOLD, _SLOPE = 9.0, 0.25
 _SLOWEST = 0.25
 FASTEST = {"adaptive": 1.0, "fast": 16.0}
 """Values of the option `scale_rate` that let the rate change, with the largest factor of c_d."""
-# Mean and variance of min(q^2, 9) where q is standard normal.
-_MEAN, _VARIANCE = 0.9950072780, 1.9014515239
+CUT_MEAN, CUT_VARIANCE = 0.9950072780, 1.9014515239
+"""Mean and variance of min(q^2, 9) where q is standard normal."""
 # z at which the rate stays, and its largest relative change per generation.
 _SIGNIFICANT, _CHANGE = 2.0, 0.01
 # Variance of z_0^2, by the law of z_0; signs teach nothing.
@@ -76,7 +77,7 @@ def lessons(p: Parameters, state: State, weights: NDArray[np.float64]) -> Lesson
 
 def adapt(p: Parameters, state: State, squares: float) -> None:
     """Let the factor of c_d follow the path of lessons, whose min(q^2, 9) have this sum."""
-    z = (squares / p.n - _MEAN) / math.sqrt(_VARIANCE / p.n)
+    z = (squares / p.n - CUT_MEAN) / math.sqrt(CUT_VARIANCE / p.n)
     needed = _SIGNIFICANT * math.sqrt(max(state.scale_rate, 1.0))
     change = _CHANGE * min(max(z / needed - 1, -1.0), 1.0)
     grown = state.scale_rate * math.exp(change)

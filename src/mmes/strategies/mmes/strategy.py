@@ -127,6 +127,8 @@ class MMESSearch(Recorded[State]):
         """
         if self.parameters.two_probes == other.parameters.two_probes:
             super().take_over(other)
+            # A larger population says more about the scales: begin with c_d again.
+            self.state.scale_rate = max(self.state.scale_rate, 1.0)
         else:
             self._kernel.assign(self.state.mean, other.state.mean)
 
