@@ -15,7 +15,8 @@ scales.
 Squares are cut off at 9 in the first, so that a few variables do not make all others wander.
 
 The rate does not exceed c_d, or 16 c_d if the user asks for it. Smooth functions then take a
-quarter to two thirds of the evaluations, but rugged ones end worse: scales follow the nearest dent.
+quarter to four fifths of the evaluations, but rugged ones end worse: scales follow the nearest
+dent.
 """
 
 from __future__ import annotations
