@@ -104,7 +104,11 @@ class Growth:
             seen = answers.mean[~np.isnan(answers.mean)]
             if state.constraints is None and not watch.noisy and seen.size:
                 state.offer(mean, seen.item(0))
-            if state.question is Verdict.HIDDEN and not watch.in_vain(state.es.sigma, reason):
+            # Noise that candidates share looks like progress, or like a kink: both compare
+            # generations.
+            compares = watch.shared and state.es.can_probe
+            in_vain = compares or watch.in_vain(state.es.sigma, reason)
+            if state.question is Verdict.HIDDEN and not in_vain:
                 state.question = Verdict.CLEAR
         state.warn_of_failures(answers.all)
         if self._limits.target_reached():

@@ -2,9 +2,10 @@
 
 Noise hides improvements. Step-size rules then shrink the mutation strength until nothing moves, far
 from the optimum, or hold it where it is. So a fall of sigma without a fall of the values is
-suspicious, and so are values that stand still, and an end by convergence or stagnation. On a
-suspicion the centre of the search is evaluated a few times: if all values are the same, and the
-best point has its value again, the objective counts as deterministic for a long while.
+suspicious, and so are values that stand still, generations that are often far worse than the last
+one, and an end by convergence or stagnation. On a suspicion the centre of the search is evaluated a
+few times: if all values are the same, and the best point has its value again, the objective counts
+as deterministic for a long while.
 
 A best value that is seen twice is suspicious too: it may be a ceiling (a reward that is capped),
 where noise hides until a point that was lucky is evaluated again.
@@ -48,6 +49,10 @@ _PROGRESS = 0.25
 _PATIENCE, _PATIENCE_DAMPING = 100, 6
 # A fall of sigma begins at most so many times the patience before it is noticed.
 _LATELY = 5
+# A generation is far worse than the one before where its median is higher by so many interquartile
+# ranges. Three times in about ten generations is suspicious: the two were not compared on the same
+# objective. The share of such generations is an average with this rate.
+_FAR, _OFTEN, _RATE = 2.0, 0.2, 0.1
 # Suspicions are looked at once in so many generations.
 _EVERY = 8
 # A deterministic objective is asked again after sigma fell by this factor.
@@ -127,6 +132,7 @@ class NoiseWatch:
     sigma_then: float = 0.0
     since: int = 0
     width: float = 0.0  # The interquartile range of the newest generation.
+    setbacks: float = 0.0  # The share of generations, lately, that were far worse than the last.
     patience: int = _PATIENCE  # Generations without a fall of the values that make it suspicious.
     recent: list[float] = field(default_factory=list)  # Medians of the newest generations.
     sigmas: list[float] = field(
@@ -151,7 +157,11 @@ class NoiseWatch:
         self.magnitude = max(self.magnitude, abs(ordered[0]), abs(ordered[-1]))
         self.largest_sigma = max(self.largest_sigma, sigma)
         self.width = ordered[3 * size // 4] - ordered[size // 4]
-        self.recent = [*self.recent[1 - _SMOOTHED :], ordered[size // 2]]
+        middle = ordered[size // 2]
+        # Half of the values and of the range: differences of huge values are no numbers.
+        worse = bool(self.recent) and 0.5 * middle - 0.5 * self.recent[-1] > 0.5 * _FAR * self.width
+        self.setbacks += _RATE * (worse - self.setbacks)
+        self.recent = [*self.recent[1 - _SMOOTHED :], middle]
         self.patience = int(min(max(_PATIENCE, _PATIENCE_DAMPING * damping), 2.0**53))
         self.since += 1
         self.sigmas.append(sigma)
@@ -163,7 +173,7 @@ class NoiseWatch:
 
     def suspects(self, sigma: float, reason: StopReason | None) -> bool:
         """Return whether it is time to ask."""
-        if self.unasked and self.seen > 1:
+        if self.unasked and (self.seen > 1 or self.setbacks > _OFTEN):
             return True
         if not self.noisy and _ASKED_AGAIN * self.asked_at < sigma:
             return self.unasked and self._suspicious(sigma, reason)
@@ -231,7 +241,7 @@ class NoiseWatch:
     def begin_again(self) -> None:
         """Forget the values: another start begins."""
         self.lowest, self.sigma_then, self.since = math.inf, 0.0, 0
-        self.recent, self.sigmas, self.largest_sigma = [], [], 0.0
+        self.recent, self.sigmas, self.largest_sigma, self.setbacks = [], [], 0.0, 0.0
 
     def entries(self) -> dict[str, Any]:
         """Return what a checkpoint writes as text, infinite numbers too; see `arrays`."""
@@ -265,6 +275,7 @@ class NoiseWatch:
             found[name] = checked_value(name, word)
             if name not in _OF_ANY_SIGN and found[name] < 0:
                 raise ValueError(f"{name} must not be negative, but is {found[name]}")
+        found["setbacks"] = checked_scalar("setbacks", listed["setbacks"], 0.0, 0.0, 1.0)
         largest = listed["largest_sigma"]
         found["largest_sigma"] = checked_scalar("largest_sigma", largest, 0.0, 0.0, LARGEST_SIGMA)
         found["recent"] = [checked_scalar("recent", value, 0.0) for value in listed["recent"]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.strategies.mmes.probes import advantage
+from mmes.strategies.mmes.probes import adapt, advantage, damping
 
 N = 30
 
@@ -59,10 +59,23 @@ def test_under_random_ranking_sigma_is_unbiased(size: int) -> None:
         es.ask()
         es.tell(rng.standard_normal(es.rows))
         logs.append(math.log(es.sigma))
-    # s averages over 1 / 0.3 generations without a change of the sum: log sigma is near sum a / 3,
-    # where a has the variance (size + 3) (size + 2) / (6 size^2) of a difference of two ranks.
+    # s averages over 1 / 0.3 generations without a change of the sum: log sigma is near sum a / 3
+    # at most, where a has the variance (size + 3) (size + 2) / (6 size^2) of a difference of ranks.
     spread = math.sqrt(1000 * (size + 3) * (size + 2) / (6 * size**2)) / 3
     assert abs(logs[-1]) < 5 * spread
+
+
+@pytest.mark.parametrize(("n", "size", "d"), [(10, 10, 3.0), (40, 10, 6.0), (1000, 24, 12.0)])
+def test_sigma_follows_no_faster_than_a_search_can_converge(n: int, size: int, d: float) -> None:
+    es = made(n, population_size=size)
+    p, state = es.parameters, es.search.state
+    assert (state.rising, damping(p, state)) == (20, 3.0)  # it may begin far too small
+    for _ in range(20):
+        adapt(p, state, 1.0, 0.0, np.arange(2.0, 2.0 + size))
+    sigma = state.sigma
+    assert (state.rising, damping(p, state)) == (0, d)
+    adapt(p, state, 1.0, 0.0, np.arange(2.0, 2.0 + size))
+    assert math.log(state.sigma / sigma) == pytest.approx(state.progress / d)
 
 
 def test_rows_are_the_probes_and_the_candidates() -> None:

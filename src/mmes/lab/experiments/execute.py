@@ -7,12 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from mmes.base.loading import is_location
+from mmes.base.version import __version__
 from mmes.lab.clustering.competitors import smoothed_trust_region, subgradient_trust_region
 from mmes.lab.clustering.graphs import Graph
 from mmes.lab.clustering.solve import SearchSettings, sparse_basis
@@ -96,13 +96,12 @@ def starting_point(run: Trial, problem: Problem) -> Space:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
-    for package in ("mmes", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "mmes": __version__,
+        "numpy": np.__version__,
+    }
 
 
 def ending_of_the_paper(restarts: bool, sigma0: float) -> dict[str, Any]:

@@ -163,7 +163,7 @@ class MMESSearch(Recorded[State]):
 
     def take_probes(self, probes: Vector, values: Vector) -> None:
         """See `Probes.take_probes`."""
-        adapt(self.state, probes.item(0), probes.item(1), values)
+        adapt(self.parameters, self.state, probes.item(0), probes.item(1), values)
 
     @property
     def needs_population(self) -> bool:
