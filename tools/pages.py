@@ -311,7 +311,7 @@ def networks() -> None:
     followed(axes[0], net.entropy, "the next batch per generation", net.entropy, batches=rows)
     followed(axes[0], net.entropy, "another batch per candidate", another, vectorized=False)
     followed(axes[0], net.entropy, "always the same batch", lambda x: net.entropy(x, rows(0)))
-    axes[0].set(title="cross entropy, held out", xlabel="evaluations", ylim=(0.6, 1.6))
+    axes[0].set(title="cross entropy, held out", xlabel="evaluations", ylim=(0.5, 1.6))
     followed(axes[1], net.errors, "trained on cross entropy", net.entropy, batches=rows)
     followed(axes[1], net.errors, "trained on the errors", net.errors, batches=rows)
     axes[1].set(title="share of errors, held out", xlabel="evaluations")
