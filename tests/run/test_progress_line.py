@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,12 +23,9 @@ mmes.minimize(lambda x: float(x @ x), np.ones(5), 1.0, seed=1, max_evaluations=9
 
 
 def progress(**changes):
-    settings = {
-        "evaluations": 2500, "generation": 100, "best_value": 1.25, "sigma": 0.5, "start": 0,
-        "elapsed": 2.0, "max_evaluations": 10_000, "time_limit": None, "_best_x": None,
-        "_mean": None, "_request_stop": None, "strategy": "cma-es",
-    }  # fmt: skip
-    return Progress(**settings | changes)
+    # The last three are for callbacks.
+    now = Progress(2500, 100, 1.25, 0.5, 0, 2.0, "cma-es", 10_000, None, *[lambda: None] * 3)
+    return replace(now, **changes)
 
 
 def test_the_line_shows_what_matters():

@@ -229,15 +229,13 @@ def test_the_time_limit_holds_with_the_evaluations_at_the_end():
 
 def test_a_long_memory_of_sigma_fits_into_a_checkpoint(tmp_path):
     """With a damping of 1e5 the header of the file grew beyond its limit."""
-    path = tmp_path / "run.mmes"
-    run = mmes.Run(lambda x: float(x @ x), *START, seed=1, checkpoint=path, max_generations=3)
+    run = mmes.Run(sphere, *START, seed=1, max_generations=3)
     run.run()
-    watch = run._state.noise
-    watch.sigmas = [1 / 3] * 300_000
-    run.write_to(tmp_path / "long.mmes")
-    run._saver.save(run.generations, run._state_to_save)
-    state, arrays = mmes.checkpoint.read(tmp_path / "long.mmes")
-    resumed = mmes.Run.from_state(state | {"arrays": arrays}, lambda x: 0.0)
-    assert resumed._state.noise.sigmas == watch.sigmas
-    old = watch.entries() | {"sigmas": [0.5, 0.25]}  # as the checkpoints before have it
+    state, path = run.state(), tmp_path / "long.mmes"
+    state["arrays"]["noise/sigmas"] = np.full(300_000, 1 / 3)
+    resumed = mmes.Run.from_state(state, sphere)
+    resumed.write_to(path)
+    resumed.run()
+    assert (mmes.checkpoint.read(path)[1]["noise/sigmas"] == 1 / 3).all()
+    old = NoiseWatch().entries() | {"sigmas": [0.5, 0.25]}  # as the checkpoints before have it
     assert NoiseWatch.restored(old, {}).sigmas == [0.5, 0.25]

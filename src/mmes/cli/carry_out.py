@@ -12,24 +12,22 @@ import numpy as np
 
 import mmes
 from mmes.base.loading import is_location
-from mmes.base.reasons import StopReason
 from mmes.cli.output import DEFAULT_FOLDER, output_folder, summary, write_result
 from mmes.cli.status import (
     CHECKPOINT_UNUSABLE,
     INTERRUPTED,
-    NOT_REACHED,
     OBJECTIVE_FAILED,
     OK,
     TERMINATED,
     Mistake,
     say,
+    status_of,
 )
 from mmes.errors import CheckpointError, EvaluationError, Terminated
 from mmes.evaluate.protocol import location_of
 from mmes.minimize import Run
 from mmes.run.observing.progress import Progress
 from mmes.run.observing.progress_line import Display
-from mmes.run.result import Result
 
 
 class Notes:
@@ -113,13 +111,7 @@ def _carried_out(
             print(summary(result, arguments.out or folder.name))
     if status != OK and checkpoint is not None and arguments.home_of(checkpoint).exists():
         say(f"mmes: to continue: {resume_command(checkpoint, target, arguments.strategy)}")
-    return status if status != OK or result is None else _judged(result, made)
-
-
-def _judged(result: Result, made: Run) -> int:
-    if result.reason is StopReason.ALL_FAILED:
-        return OBJECTIVE_FAILED
-    return OK if result.success or made.target is None else NOT_REACHED
+    return status if status != OK or result is None else status_of(result, made.target)
 
 
 def _place(cause: BaseException | None, whole: bool) -> str:

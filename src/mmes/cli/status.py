@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from mmes.base.options import suggestion
+from mmes.base.reasons import StopReason
 from mmes.errors import CheckpointError, CheckpointExists
+from mmes.run.result import Result
 
 T = TypeVar("T")
 
@@ -18,6 +20,13 @@ OBJECTIVE_FAILED = 3
 CHECKPOINT_UNUSABLE = 4
 INTERRUPTED = 130
 TERMINATED = 143
+
+
+def status_of(result: Result, target: float | None) -> int:
+    """Return the exit code of a run that no error ended."""
+    if result.reason is StopReason.ALL_FAILED:
+        return OBJECTIVE_FAILED
+    return OK if result.success or target is None else NOT_REACHED
 
 
 class Mistake(Exception):

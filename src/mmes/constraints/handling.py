@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.arrays import Arrays, Vector
+from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
-from mmes.strategies.parts.record import checked_scalar, checked_value
 
 # Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64

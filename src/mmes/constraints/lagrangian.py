@@ -53,8 +53,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.arrays import Arrays, Vector
+from mmes.base.saved_numbers import checked_scalar
 from mmes.strategies.parts.recombination import effective_size, log_weights
-from mmes.strategies.parts.record import checked_scalar
 
 _K2 = 2.8
 _DAMPING = 5.0

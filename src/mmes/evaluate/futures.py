@@ -52,7 +52,7 @@ class FuturesEvaluator(Evaluator):
 
     def evaluate(self, points: Vector, generation: int, keep_going: Callable[[], bool]) -> Vector:
         rows = points.shape[0]
-        current, losses, size = Round(generation, rows), [0] * rows, self._batch_size(rows)
+        current, size = Round(generation, rows, "the executor"), self._batch_size(rows)
         waiting = current.waiting
         waiting.extend(range(first, min(first + size, rows)) for first in range(0, rows, size))
         # What was under way when the executor broke, of which one candidate may be the cause: each
@@ -87,14 +87,13 @@ class FuturesEvaluator(Evaluator):
                         if not broken or not told:
                             told = broken
                             _tell_loss(error, generation, batch)
-                        if len(batch) == 1 and (was_alone or not broken):
-                            losses[batch.start] += 1
-                            if self._gives_up(error, batch.start, losses, points, generation):
-                                current.take(batch, [np.nan])
-                                continue
-                        self.retried += len(batch)
-                        again = suspects if broken else waiting
-                        again.extend(range(row, row + 1) for row in batch)
+                        guilty = was_alone or not broken
+                        again = current.lose(
+                            batch, self._retries, self._lost, points, guilty, error
+                        )
+                        self.retried += len(again)
+                        later = suspects if broken else waiting
+                        later.extend(range(row, row + 1) for row in again)
                         continue
                     outcome.raise_error(points[batch.start : batch.stop], batch, generation)
                     current.take(batch, outcome.values)
@@ -131,28 +130,6 @@ class FuturesEvaluator(Evaluator):
             ) from error
         if isinstance(error, BrokenExecutor) and self._make is None:
             raise _broken(error) from error
-
-    def _gives_up(
-        self,
-        error: Exception,
-        row: int,
-        losses: list[int],
-        points: Vector,
-        generation: int,
-    ) -> bool:
-        """Return True to rank the candidate last, False to submit it again; or raise."""
-        if losses[row] <= self._retries:
-            return False
-        if self._lost == "nan":
-            return True
-        raise EvaluationError(
-            f"the executor lost candidate {row} of generation {generation} {losses[row]} times "
-            f"({type(error).__name__}: {in_words(error)}); on_lost='nan' would rank such "
-            "candidates last",
-            np.array(points[row]),
-            row,
-            generation,
-        ) from error
 
     def _batch_size(self, rows: int) -> int:
         if self._chunk_size is not None:

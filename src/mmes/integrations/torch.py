@@ -78,10 +78,10 @@ def minimize_module(
     """
     refuse_own_options(options, "minimize_module", _OWN_OPTIONS)
     flat = FlatParameters(module)
-    place = flat._parameters[0].device if device is None else torch.device(device)
+    place = flat.device if device is None else torch.device(device)
     if place.type == "cuda" and not options.keys() & {"device", "workers", "kernel"}:
         # Candidates are made where they are evaluated.
-        wide = torch.float64 in {dtype or p.dtype for p in flat._parameters}
+        wide = torch.float64 in (flat.dtypes if dtype is None else {dtype})
         options |= {"device": str(place), "population_dtype": "float64" if wide else "float32"}
     objective = flat.objective(
         loss,

@@ -78,6 +78,16 @@ class FlatParameters:
         self.n = sum(self._sizes)
 
     @property
+    def device(self) -> torch.device:
+        """Where the module is: the device of its first parameter."""
+        return self._parameters[0].device
+
+    @property
+    def dtypes(self) -> set[torch.dtype]:
+        """The formats of the parameters."""
+        return {parameter.dtype for parameter in self._parameters}
+
+    @property
     def x0(self) -> NDArray[np.float64]:
         """The parameters as they are now, in float64."""
         parts = [p.detach().reshape(-1).to("cpu", torch.float64) for p in self._parameters]
@@ -232,7 +242,7 @@ class ModuleObjective:
         self._dtype = dtype
         self._randomness: Randomness = randomness
         self._training = training
-        dtypes = {dtype or parameter.dtype for parameter in flat._parameters}
+        dtypes = flat.dtypes if dtype is None else {dtype}
         coarsest = max(dtypes, key=lambda kind: torch.finfo(kind).eps)
         self._small_steps = SmallSteps(
             torch.finfo(coarsest).eps,
@@ -285,7 +295,7 @@ class ModuleObjective:
         if self.mode == "in_place":
             return 0
         if self._chunk is None:
-            place = self._device or self.flat._parameters[0].device
+            place = self._device or self.flat.device
             free = memory.available_bytes()
             if place.type == "cuda":
                 free = min(free, torch.cuda.mem_get_info(place)[0])
@@ -320,7 +330,7 @@ class ModuleObjective:
         if isinstance(rows, torch.Tensor):
             return rows, self._device, self._dtype
         if len(self._buffer) < len(rows):
-            place = self._device or self.flat._parameters[0].device
+            place = self._device or self.flat.device
             self._buffer = torch.empty(
                 (len(rows), self.flat.n), dtype=self._wide, pin_memory=place.type == "cuda"
             )
@@ -372,7 +382,7 @@ class ModuleObjective:
         return [to_numpy(value) for value in found]
 
     def _random_state(self) -> torch.Tensor:
-        place = self._device or self.flat._parameters[0].device
+        place = self._device or self.flat.device
         return torch.cuda.get_rng_state(place) if place.type == "cuda" else torch.get_rng_state()
 
     def _explain(self, error: RuntimeError | ValueError) -> None:

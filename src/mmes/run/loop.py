@@ -34,7 +34,7 @@ from mmes.run.saving import Saver, checked_notes, restored_state, saved_state
 from mmes.run.settings import RunSettings
 from mmes.run.state import Code, RunState, Spent
 from mmes.spaces.manifolds import Manifold
-from mmes.strategies import AskTell, Optimizer
+from mmes.strategies import Optimizer
 
 # Said rather than that a stop was requested.
 _FIRST = (StopReason.TARGET_REACHED, StopReason.UNBOUNDED)
@@ -304,7 +304,7 @@ class Run:
             seen = values if handled is None else values + handled.offset
             state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
         changed = None if handled is None else handled.adapt(centre)
-        if changed is not None and isinstance(es, AskTell):
+        if changed is not None:
             es.revalue(changed)
         state.see_level(values)
         state.record()

@@ -23,9 +23,9 @@ import numpy as np
 
 from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
+from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.kernels import Handle, Kernel
 from mmes.strategies.parts.recombination import LARGEST_SIGMA
-from mmes.strategies.parts.record import checked_scalar, checked_value
 
 GENERATIONS = 50
 """A population of lambda is due once 50 lambda evaluations were spent: noise that hides progress

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.base.tensors import to_numpy
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
 from mmes.run.noise import MeanAverage, NoiseWatch, Reevaluation, Verdict
@@ -18,7 +19,6 @@ from mmes.run.observing.history import History
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
 from mmes.run.state import NOTHING, Code, RunState, Spent, averages
-from mmes.strategies.parts.record import checked_scalar, checked_value
 
 # Writing takes at most about this share of a run's time, however large the state is.
 _WRITING_SHARE = 0.1

@@ -339,7 +339,7 @@ class RunState:
         sigma = self.noise.sigma_before()
         if self.noise.shared and self.es.can_probe:
             # The growth so far was for another reason.
-            self.growth = self.start
+            self.growth = DOUBLINGS * self.start
             self.es.probe(sigma, self.first_population_size * 2**self.growth)
         elif self._due(GENERATIONS):
             self.es.grow(sigma)
@@ -377,7 +377,7 @@ class RunState:
     @property
     def largest_population_size(self) -> int:
         """The size up to which the population of this start grows against a collapse."""
-        return LARGEST_GROWTH * self.first_population_size * 2**self.start
+        return LARGEST_GROWTH * self.first_population_size * 2 ** (DOUBLINGS * self.start)
 
     def here(self) -> Spent:
         """Return what the current start has spent."""

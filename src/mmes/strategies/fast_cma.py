@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mmes.base.arrays import Indices
+from mmes.base.arrays import Arrays, Indices
 from mmes.base.options import Option
 from mmes.base.randomness import Stream
 from mmes.kernels import Handle, StepLaw
@@ -25,7 +25,6 @@ from mmes.strategies.parts.population import (
     rate_option,
     value_or,
 )
-from mmes.strategies.parts.record import Arrays
 from mmes.strategies.parts.search_base import SearchBase, SearchState
 from mmes.strategies.parts.step_size import RSR, Evidence, StepState, adapt_sigma
 from mmes.strategies.shell.ask_tell import AskTell

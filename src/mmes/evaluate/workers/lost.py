@@ -1,4 +1,4 @@
-"""Workers that died, hung or were killed, and what happens to their evaluations."""
+"""Workers and executors that were lost, and what happens to their evaluations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mmes.base.arrays import Vector
 from mmes.base.tensors import to_numpy
-from mmes.errors import EvaluationError, LostWorkerWarning, in_number, warn_user
+from mmes.errors import EvaluationError, LostWorkerWarning, in_number, in_words, warn_user
 from mmes.evaluate.values import together
 
 _STARTS_THAT_MAY_FAIL = 3
@@ -55,27 +55,43 @@ class Round:
             if not self.done[row]:  # of two answers, the first counts
                 self.values[row], self.done[row] = value, True
 
-    def lose(self, batch: Sequence[int], retries: int, on_lost: str, points: Any) -> list[int]:
+    def lose(
+        self,
+        batch: Sequence[int],
+        retries: int,
+        on_lost: str,
+        points: Any,
+        guilty: bool = True,
+        cause: Exception | None = None,
+    ) -> list[int]:
         """Return the rows of a lost batch that are to be repeated; the others are given up.
 
         They are repeated one by one, to find the candidate that causes it: a loss counts only for a
-        candidate that was alone. Raises EvaluationError if one was lost more than `retries` times
-        and `on_lost` is ``"raise"``; `points` are the candidates, None if nobody has them.
+        candidate that was alone, and not if another batch may be `guilty`. Raises EvaluationError
+        if one was lost more than `retries` times and `on_lost` is ``"raise"``; `points` are the
+        candidates, None if nobody has them. `cause` is what an executor raised.
         """
         missing = [row for row in batch if not self.done[row]]
-        if len(batch) == 1:
+        if guilty and len(batch) == 1:
             self._losses[missing] += 1
         given_up = [row for row in missing if self._losses[row] > retries]
         if given_up and on_lost == "raise":
             row = given_up[0]
-            raise EvaluationError(
-                f"{self._who} died or was killed at the time limit {self._losses[row]} times while "
-                f"it evaluated candidate {row} of generation {self.generation}; on_lost='nan' "
-                "would rank such candidates last",
+            which, times = f"candidate {row} of generation {self.generation}", self._losses[row]
+            what = (
+                f"died or was killed at the time limit {times} times while it evaluated {which}"
+                if cause is None
+                else f"lost {which} {times} times ({type(cause).__name__}: {in_words(cause)})"
+            )
+            failure = EvaluationError(
+                f"{self._who} {what}; on_lost='nan' would rank such candidates last",
                 None if points is None else np.array(to_numpy(points[row])),
                 row,
                 self.generation,
             )
+            if cause is None:
+                raise failure
+            raise failure from cause
         self.done[given_up] = True  # as NaN
         return [row for row in missing if row not in given_up]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mmes.base.arrays import Arrays, Vector
-from mmes.strategies.parts.record import LARGEST_COUNT
+from mmes.base.saved_numbers import LARGEST_COUNT
 
 COLUMNS = ("evaluations", "best", "sigma", "start")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mmes.base.arrays import Arrays
+from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.base.tensors import to_numpy
 from mmes.evaluate.values import as_value
-from mmes.strategies.parts.record import checked_scalar, checked_value
 
 
 class Validation:

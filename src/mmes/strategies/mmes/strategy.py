@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmes.base.arrays import Arrays
 from mmes.base.memory import in_words
 from mmes.errors import ReducedArchiveWarning, warn_user
 from mmes.kernels import KEPT_NOISE_BYTES, Handle
@@ -18,7 +19,7 @@ from mmes.strategies.mmes.scale_rate import first_path, learns_rate
 from mmes.strategies.mmes.state import State
 from mmes.strategies.parts.archive import Archive
 from mmes.strategies.parts.population import default_population_size
-from mmes.strategies.parts.record import Arrays, Recorded
+from mmes.strategies.parts.record import Recorded
 from mmes.strategies.shell.ask_tell import AskTell
 from mmes.strategies.shell.protocol import Setup, Vector
 

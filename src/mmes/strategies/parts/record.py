@@ -13,12 +13,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from mmes.base.arrays import Arrays
+from mmes.base.saved_numbers import checked_scalar
 from mmes.kernels import Handle, Kernel
-
-Arrays = dict[str, NDArray[Any]]
-
-# Of generations and evaluations: far beyond what any run can reach, and safe in any arithmetic.
-LARGEST_COUNT = 2**53
 
 
 @runtime_checkable
@@ -81,41 +78,6 @@ def _flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield from _flat(value, f"{name}_")
         else:
             yield name, value, lambda new, name=field.name: setattr(record, name, new)
-
-
-def checked_scalar(
-    name: str, stored: Any, fresh: Any, low: float = -np.inf, high: float = np.inf
-) -> Any:
-    """Return a stored number: finite, of the expected type, and not negative if it is an int.
-
-    It must also lie in `low` .. `high`.
-
-    Raises TypeError or ValueError if it is not.
-    """
-    if isinstance(stored, bool) or not isinstance(
-        stored, int if type(fresh) is int else float | int
-    ):
-        raise TypeError(f"{name} must be {type(fresh).__name__}, not {stored!r}")
-    number = type(fresh)(stored)
-    if number != number or abs(number) == np.inf:
-        raise ValueError(f"{name} must be finite, not {stored!r}")
-    if isinstance(number, int) and not 0 <= number < LARGEST_COUNT:
-        raise ValueError(f"{name} must lie in 0..{LARGEST_COUNT - 1}, not {stored!r}")
-    if not low <= number <= high:
-        raise ValueError(f"{name} must lie in {low}..{high}, not {stored!r}")
-    return number
-
-
-def checked_value(name: str, stored: Any) -> float:
-    """Return a stored value of an objective, which may be infinite.
-
-    Raises TypeError or ValueError if it is not a number, or NaN.
-    """
-    if isinstance(stored, bool) or not isinstance(stored, float | int):
-        raise TypeError(f"{name} must be a number, not {stored!r}")
-    if stored != stored:
-        raise ValueError(f"{name} must be a number, not nan")
-    return float(stored)
 
 
 def _checked_array(name: str, stored: NDArray[Any], fresh: Any, kernel: Kernel) -> Any:

@@ -116,16 +116,6 @@ class AskTell(Lifecycle):
         return self.kernel.fetched(values)
 
     def revalue(self, values: ArrayLike) -> None:
-        """Take in other values of the generation told last: the objective itself has changed.
-
-        With a penalty whose weight adapts, for example, the next generation is then compared with
-        what this one would be worth by the new weight. Candidates, mean and directions stay.
-
-        Parameters
-        ----------
-        values : array_like
-            One value per candidate, in the order of their rows; NaN for a failed one.
-        """
         found = np.array(values, dtype=np.float64)[-self.population_size :]
         found, ranking = np.where(np.isnan(found), np.inf, found), rank(found)
         failures = int(np.count_nonzero(found == np.inf))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from mmes.base.options import Option, validated
 from mmes.base.reasons import StopReason
+from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.errors import ReducedArchiveWarning, TellError
 from mmes.kernels import Kernel
 from mmes.kernels.devices import started_from
@@ -20,7 +21,6 @@ from mmes.spaces.manifolds import Manifold, checked_manifold
 from mmes.spaces.space import Extent, Space
 from mmes.spaces.start import checked_sigma, claimed_size
 from mmes.strategies.parts.population import grown_options
-from mmes.strategies.parts.record import checked_scalar, checked_value
 from mmes.strategies.shell.candidates import Candidates, as_candidate
 from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.optimizer import Optimizer

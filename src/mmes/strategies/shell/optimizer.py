@@ -199,6 +199,19 @@ class Optimizer(ABC):
             if complete is not None:
                 self._complete(complete)
 
+    def revalue(self, values: ArrayLike) -> None:  # noqa: B027  # may be ignored
+        """Take in other values of the generation told last: the objective itself has changed.
+
+        With a penalty whose weight adapts, for example, the next generation is then compared with
+        what this one would be worth by the new weight. Candidates, mean and directions stay.
+        An optimizer that compares no generations ignores this.
+
+        Parameters
+        ----------
+        values : array_like
+            One value per candidate, in the order of their rows; NaN for a failed one.
+        """
+
     def skip(self) -> None:
         """Discard the asked generation: the next `ask` returns the same points again."""
         with self._access:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mmes.base.saved_numbers import LARGEST_COUNT, checked_scalar
 from mmes.kernels import Place
 from mmes.spaces.manifolds import manifold_from
-from mmes.strategies.parts.record import LARGEST_COUNT, checked_scalar
 from mmes.strategies.shell.protocol import Search
 
 COUNTS = ("generation", "evaluations", "failed_evaluations")

@@ -8,10 +8,10 @@ from typing import Any
 
 from mmes.base.arrays import Arrays
 from mmes.base.reasons import StopReason
+from mmes.base.saved_numbers import checked_scalar
 from mmes.kernels import Kernel
 from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
-from mmes.strategies.parts.record import checked_scalar
 from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
