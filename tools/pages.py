@@ -37,7 +37,7 @@ ADVICE = {
     ),
     StopReason.FLAT: "Raise `sigma0`, start elsewhere, or check whether f depends on x at all.",
     StopReason.STAGNATED: (
-        "Look at `history` and `r.failed`: with more than 30 % of failures nothing counts as "
+        "Look at `history` and `r.failed`: if more than 30 % of evaluations fail, no run counts as "
         "converged. Add `restarts=`, or a larger `population_size`."
     ),
     StopReason.NOISY: "Allow more evaluations, or average several in f: "
@@ -65,7 +65,7 @@ MARKS = "<!-- reasons: written by tools/pages.py -->", "<!-- end of reasons -->"
 
 def reasons_table() -> str:
     """Return the table of reasons: the success and the sentence are those of the code."""
-    lines = ["| reason | it says | success | what to do |", "| --- | --- | --- | --- |"]
+    lines = ["| reason | message | success | what to do |", "| --- | --- | --- | --- |"]
     for reason, advice in ADVICE.items():
         success = "no"
         if reason.converged:

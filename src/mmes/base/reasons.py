@@ -41,12 +41,12 @@ class StopReason(Enum):
     FLAT = 14, "The objective is flat: every value was the same."
     NOISY = (
         15,
-        "Noise stops the progress, and a larger population does not fit: allow more evaluations "
-        "or memory, or average several evaluations in the objective.",
+        "Noise prevents further progress, and a larger population does not fit: allow more "
+        "evaluations or memory, or average several evaluations in the objective.",
     )
     INFEASIBLE = (
         16,
-        "The search ended at a point that violates constraints; g means g(x) <= 0.",
+        "The search ended at a point that violates constraints; g is satisfied if g(x) <= 0.",
     )
     VALIDATION = 17, "The validation loss no longer improves (patience)."
 
