@@ -100,6 +100,101 @@ def test_generations_that_are_often_far_worse_are_asked_about_at_once() -> None:
     assert not watch.suspects(1.0, None)  # once is enough
 
 
+class Shifted:
+    """A sphere whose values are shifted by a function of the generation; a callback counts them."""
+
+    def __init__(self, shift):
+        self.shift, self.generation, self.seen = shift, 0, []
+
+    def __call__(self, x):
+        self.seen.append(x.tobytes())
+        return float(x @ x) + self.shift(self.generation)
+
+    def minimize(self, n=120, **options):
+        return mmes.minimize(self, np.full(n, 3.0), 1.0, seed=1, callback=self.next, **options)
+
+    def next(self, progress):
+        self.generation = progress.generation
+
+
+def normal(size):
+    return lambda generation: size * np.random.default_rng(generation).standard_normal()
+
+
+@pytest.mark.parametrize(
+    ("shift", "budget", "most"), [(lambda g: -0.1 * g, 10_000, 1e-5), (normal(1.0), 4500, 0.2)]
+)
+def test_a_search_that_progresses_keeps_its_sigma(shift, budget, most) -> None:
+    """Failed before: sigma went back to that of the start; the values were 0.026 and 2.2."""
+    r = Shifted(shift).minimize(150, max_evaluations=budget)
+    assert r.options["step_size"] == "probes"
+    assert r.x @ r.x < most
+
+
+def test_objectives_that_take_turns_are_noticed() -> None:
+    """Failed before: the question always met the objective of the best point; f was 173."""
+    r = Shifted(lambda generation: 100.0 * (generation % 2)).minimize(max_evaluations=12_000)
+    assert r.noisy
+    assert r.x @ r.x < 1e-8
+
+
+@pytest.mark.parametrize("left", range(6))
+def test_a_budget_that_ends_at_the_question_changes_nothing(tmp_path, left) -> None:
+    """Failed before: a question that was cut off had another answer, for good."""
+    f = Shifted(normal(100.0))
+    whole = f.minimize(max_generations=40)
+    assert whole.options["step_size"] == "probes"
+    asked = next(i for i, x in enumerate(f.seen) if x == f.seen[i + 1])
+    path, f = tmp_path / "run.mmes", Shifted(normal(100.0))
+    f.minimize(max_generations=40, max_evaluations=asked + left, checkpoint=path)
+    resumed = mmes.resume(path, f, max_evaluations=None, callback=f.next)
+    assert resumed.nfev == whole.nfev
+    assert np.array_equal(resumed.mean, whole.mean)
+
+
+def test_a_centre_that_fails_is_not_asked_about_in_every_generation() -> None:
+    """Failed before: 157 of 6000 evaluations were spent on that."""
+    seen = []
+
+    def f(x):
+        seen.append(x.tobytes())
+        return np.inf if 3 * x[0] % 1 > 0.12 else float(np.sum((x - 0.3) ** 2))
+
+    mmes.minimize(f, np.ones(3), 1.0, seed=1, max_evaluations=6000)
+    assert len(seen) - len(set(seen)) < 30
+
+
+def test_generations_that_cannot_be_compared_are_no_success() -> None:
+    """Failed before: CONVERGED_X with success at a true value of 36; the optimum is 0.5.
+
+    With constraints only the centre is asked, whose values agree within a generation.
+    """
+    f = Shifted(lambda g: 100 * np.random.default_rng((2, g)).standard_normal())
+    r = mmes.minimize(
+        f, np.full(120, 3.0), 1.0, seed=2, callback=f.next,
+        constraints=lambda x: 1 - x[0] - x[1], max_evaluations=20_000,
+    )  # fmt: skip
+    assert not r.success
+
+
+def test_a_restart_begins_with_probes() -> None:
+    """Failed before: it began with the default, whose steps collapsed once more."""
+    f, begun = LeastSquares(), []
+
+    def watch(progress):
+        if progress.start == 1:
+            begun.append(progress.generation)
+            return len(begun) == 30
+        return False
+
+    r = mmes.minimize(
+        f, np.zeros(N), 0.5, vectorized=True, restarts=1, callback=watch, xtol=0.05,
+        **options(max_evaluations=60_000),
+    )  # fmt: skip
+    assert len(begun) >= 30
+    assert r.options["step_size"] == "probes"
+
+
 def test_a_rule_that_was_named_stays() -> None:
     f = LeastSquares()
     for rule in ("forces", "paired"):

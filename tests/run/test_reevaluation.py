@@ -51,6 +51,13 @@ def test_a_point_whose_evaluations_failed_is_not_the_result():
 NAN, INF = math.nan, math.inf
 
 
+def test_an_average_is_compared_where_both_points_have_values() -> None:
+    """Failed before: a RuntimeWarning where a noisy objective returned inf for both."""
+    x, average = np.array([5.0, INF, 5.0, 6.0]), np.array([1.0, INF, 1.5, INF])
+    assert Reevaluation(x, x, average=average).better()[0] == "average"
+    assert Reevaluation(average, x, average=x).better()[0] == "x"
+
+
 @pytest.mark.parametrize(
     ("x", "mean", "name", "average"),
     [

@@ -17,7 +17,7 @@ import numpy as np
 from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.run.limits import Limits
-from mmes.run.noise import ASKED, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
+from mmes.run.noise import ASKED, LONGEST, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.state import RunState
 
@@ -46,7 +46,7 @@ class Growth:
 
     def after(self, reason: StopReason | None) -> StopReason | None:
         """Look at the generation that was told; return why the run should end, if it should."""
-        return self._handle_collapse(self._handle_ceiling(self._handle_noise(reason)))
+        return self._handled(self._handle_noise(reason))
 
     def resumed(self, reason: StopReason | None) -> StopReason | None:
         """Ask what a run before this one could not ask to the end, or do what it could not do."""
@@ -54,7 +54,13 @@ class Growth:
             reason = self._handle_noise(reason)
         else:
             reason = self._act(reason)
-        return self._handle_collapse(self._handle_ceiling(reason))
+        return self._handled(reason)
+
+    def _handled(self, reason: StopReason | None) -> StopReason | None:
+        state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
+        # Nobody knows what the search has converged to where generations cannot be compared.
+        unsure = self._options["noise"] != "no" and state.es.grows and state.noise.jumps
+        return StopReason.STAGNATED if unsure and reason in SUSPICIOUS else reason
 
     def _handle_ceiling(self, reason: StopReason | None) -> StopReason | None:
         """Grow where most candidates are at a ceiling, and only chance tells them apart."""
@@ -95,8 +101,9 @@ class Growth:
             if reason is None:  # at a limit, whoever goes on may see another reason
                 state.question = Verdict.CLEAR
             return reason
-        # From here on for whoever goes on if this raises, or with more budget.
-        if self._limits.evaluations_left() < ASKED:
+        # From here on for whoever goes on if this raises, or with more budget. A question that does
+        # not fit would have another answer; at the end it is better than none.
+        if self._limits.evaluations_left() < (LONGEST if reason is None else ASKED):
             return reason
         mean, answers = self._ask()
         with state.changing():
@@ -169,7 +176,8 @@ class Growth:
             # It goes on as it is while it can: what would end it otherwise is the noise.
             return StopReason.NOISY if reason in _BY_NOISE else reason
         if not self._changed(state.answer_noise):
-            return StopReason.NOISY
+            in_vain = state.noise.in_vain(state.es.sigma, reason)
+            return StopReason.NOISY if in_vain or reason in _BY_NOISE else reason
         return None if reason in _BY_NOISE else reason
 
     def _handle_collapse(self, reason: StopReason | None) -> StopReason | None:

@@ -38,6 +38,8 @@ ASKED = 3
 """Evaluations of one point that answer a suspicion."""
 ROUNDS = 3
 """How often so many are made at most, while failures leave nothing to compare."""
+LONGEST = (ROUNDS + 2) * ASKED
+"""Evaluations of the longest question: with pairs of values of the centre at the end."""
 SUSPICIOUS = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
 # Sigma fell by this factor since the values last fell: suspicious.
 _FALL = 10.0
@@ -51,8 +53,10 @@ _PATIENCE, _PATIENCE_DAMPING = 100, 6
 _LATELY = 5
 # A generation is far worse than the one before where its median is higher by so many interquartile
 # ranges. Three times in about ten generations is suspicious: the two were not compared on the same
-# objective. The share of such generations is an average with this rate.
-_FAR, _OFTEN, _RATE = 2.0, 0.2, 0.1
+# objective. The share of such generations is an average with this rate. A question may meet the
+# objective of the best point by chance: there are up to three, the second one after a generation
+# that was not far worse, because objectives may take turns.
+_FAR, _OFTEN, _RATE, _DOUBTS = 2.0, 0.2, 0.1, 3
 # Suspicions are looked at once in so many generations.
 _EVERY = 8
 # A deterministic objective is asked again after sigma fell by this factor.
@@ -132,7 +136,11 @@ class NoiseWatch:
     sigma_then: float = 0.0
     since: int = 0
     width: float = 0.0  # The interquartile range of the newest generation.
-    setbacks: float = 0.0  # The share of generations, lately, that were far worse than the last.
+    # The share of generations, lately, that were far worse than the one before, whether the newest
+    # was, and questions about that which have found nothing.
+    setbacks: float = 0.0
+    worse: bool = False
+    doubts: int = 0
     patience: int = _PATIENCE  # Generations without a fall of the values that make it suspicious.
     recent: list[float] = field(default_factory=list)  # Medians of the newest generations.
     sigmas: list[float] = field(
@@ -158,9 +166,11 @@ class NoiseWatch:
         self.largest_sigma = max(self.largest_sigma, sigma)
         self.width = ordered[3 * size // 4] - ordered[size // 4]
         middle = ordered[size // 2]
-        # Half of the values and of the range: differences of huge values are no numbers.
-        worse = bool(self.recent) and 0.5 * middle - 0.5 * self.recent[-1] > 0.5 * _FAR * self.width
-        self.setbacks += _RATE * (worse - self.setbacks)
+        if self.recent and 2 * size >= values.size:
+            # Halves: differences of huge values are no numbers.
+            least = max(0.5 * _FAR * self.width, 0.5 * _ROUNDING * self.magnitude)
+            self.worse = 0.5 * middle - 0.5 * self.recent[-1] > least
+            self.setbacks += _RATE * (self.worse - self.setbacks)
         self.recent = [*self.recent[1 - _SMOOTHED :], middle]
         self.patience = int(min(max(_PATIENCE, _PATIENCE_DAMPING * damping), 2.0**53))
         self.since += 1
@@ -173,7 +183,8 @@ class NoiseWatch:
 
     def suspects(self, sigma: float, reason: StopReason | None) -> bool:
         """Return whether it is time to ask."""
-        if self.unasked and (self.seen > 1 or self.setbacks > _OFTEN):
+        now = self.worse == (self.doubts % 2 == 0)
+        if self.unasked and (self.seen > 1 or (self.jumps and now)):
             return True
         if not self.noisy and _ASKED_AGAIN * self.asked_at < sigma:
             return self.unasked and self._suspicious(sigma, reason)
@@ -183,6 +194,11 @@ class NoiseWatch:
     def unasked(self) -> bool:
         """Whether nothing is known about the noise yet."""
         return self.asked_at == math.inf and not self.noisy
+
+    @property
+    def jumps(self) -> bool:
+        """Whether generations are often far worse than the one before."""
+        return self.setbacks > _OFTEN
 
     def _suspicious(self, sigma: float, reason: StopReason | None) -> bool:
         if reason in SUSPICIOUS:
@@ -203,6 +219,7 @@ class NoiseWatch:
         self.evaluations += answers.all.size
         self.failed += int(np.isnan(answers.all).sum())
         if not comparable(answers.mean):
+            self.setbacks = 0.0
             return Verdict.UNANSWERED
         spread = _spread(answers.mean)
         if spread == 0.0:
@@ -210,7 +227,9 @@ class NoiseWatch:
             # Python's floats, whose differences may be too large without a warning.
             spread = max((abs(one - answers.recorded) for one in again.tolist()), default=0.0)
             if spread <= _ROUNDING * self.magnitude:
-                self.asked_at = sigma
+                self.doubts += self.jumps
+                if not self.jumps or self.doubts >= _DOUBTS:
+                    self.asked_at = sigma
                 return Verdict.CLEAR
             # What is the same now, and was another before, changes between generations. Values
             # that differ now are noise that the centre does not show, as at a ceiling.
@@ -241,7 +260,8 @@ class NoiseWatch:
     def begin_again(self) -> None:
         """Forget the values: another start begins."""
         self.lowest, self.sigma_then, self.since = math.inf, 0.0, 0
-        self.recent, self.sigmas, self.largest_sigma, self.setbacks = [], [], 0.0, 0.0
+        self.recent, self.sigmas, self.largest_sigma = [], [], 0.0
+        self.setbacks, self.worse = 0.0, False
 
     def entries(self) -> dict[str, Any]:
         """Return what a checkpoint writes as text, infinite numbers too; see `arrays`."""
@@ -261,13 +281,13 @@ class NoiseWatch:
         # The first checkpoints of this version kept the list among the entries.
         fresh = asdict(cls())
         listed = fresh | entries | {name: array.tolist() for name, array in arrays.items()}
-        for name in ("noisy", "ceiling"):
+        for name in ("noisy", "ceiling", "worse"):
             if not isinstance(listed[name], bool):
                 raise TypeError(f"{name} must be true or false, not {listed[name]!r}")
         if listed["shared"] not in (True, False, None):
             raise TypeError(f"shared must be true, false or null, not {listed['shared']!r}")
-        found = {name: listed[name] for name in ("noisy", "shared", "ceiling")}
-        for name in ("evaluations", "failed", "since", "patience", "seen"):
+        found = {name: listed[name] for name in ("noisy", "shared", "ceiling", "worse")}
+        for name in ("evaluations", "failed", "since", "patience", "seen", "doubts"):
             found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
         for name in (*_OF_ANY_SIGN, "asked_at", "sigma_then", "width", "magnitude"):
             # JSON has no infinity: it is a word there.
@@ -356,8 +376,9 @@ class Reevaluation:
         if self.average.size and not found["average"][0]:
             # Halves: differences of huge values are no numbers. Candidates may share their noise,
             # so that differences within a call tell more than averages.
-            other = self.values()[name]
-            _, lower, error = _average(0.5 * other - 0.5 * self.average)
+            other, average = 0.5 * self.values()[name], 0.5 * self.average
+            both = np.isfinite(other) & np.isfinite(average)
+            _, lower, error = _average(other[both] - average[both])
             if found[name][0] or not lower < -_SURE * error:
                 name = "average"
         _, average, error = found[name]

@@ -326,6 +326,8 @@ class RunState:
         # The memory of the finished search is released before the next one is created.
         del self.es
         self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
+        if self.noise.shared and self.es.can_probe:  # known from the starts before
+            self.es.probe(self.es.sigma, self.es.population_size)
         self.noise.begin_again()
         self.average = MeanAverage(self.average.wanted)
 
@@ -338,6 +340,9 @@ class RunState:
         """
         sigma = self.noise.sigma_before()
         if self.noise.shared and self.es.can_probe:
+            # A search that progresses has the right sigma.
+            if not self.noise.in_vain(self.es.sigma, None):
+                sigma = self.es.sigma
             # The growth so far was for another reason.
             self.growth = DOUBLINGS * self.start
             self.es.probe(sigma, self.first_population_size * 2**self.growth)
