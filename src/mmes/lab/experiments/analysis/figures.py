@@ -32,10 +32,9 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.3,
     "grid.alpha": 0.6,
     "lines.linewidth": 1.1,
-    # A ground behind the names: in a full picture curves run below them.
     "legend.edgecolor": "none",
-    "legend.framealpha": 0.85,
     "legend.fontsize": 7,
+    "legend.columnspacing": 1.2,
     "svg.fonttype": "none",
     "svg.hashsalt": "mmes",
 }
@@ -91,7 +90,8 @@ def draw(chart: Chart) -> Any:
         axes.set_xlabel(chart.x_label)
         axes.set_ylabel(chart.y_label)
         if any(name for name in palette):
-            axes.legend(ncols=2 if len(palette) > 6 else 1)
+            # Below the picture, where it hides no curve.
+            figure.legend(loc="outside lower center", ncols=min(len(palette), 4))
     return figure
 
 
