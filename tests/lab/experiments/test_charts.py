@@ -119,7 +119,7 @@ def test_a_figure_draws_every_curve(chart):
     axes = draw(chart).axes[0]
     assert len(axes.lines) == 3
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["one", "two"]
+    assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == ["one", "two"]
     assert axes.lines[0].get_color() == axes.lines[2].get_color() != axes.lines[1].get_color()
 
 
