@@ -68,7 +68,7 @@ __getattr__ = late_names(
     "mmes",
     {
         "Equality": "constraints",
-        "Mixture": "strategies.mmes.mixture",
+        "Mixture": "strategies.mmes.sampling_law",
         "checkpoint": "",
         "replicas": "",
     },

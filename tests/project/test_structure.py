@@ -59,6 +59,17 @@ def test_parameters_are_counted(tmp_path: Path) -> None:
     assert dict(functions(path)) == {"f": 5, "g": 0}
 
 
+def test_every_public_name_can_be_imported() -> None:
+    """Failed before: mmes.Mixture was looked for in a module that had been renamed."""
+    checked = 0
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        module = importlib.import_module(".".join(("mmes", *path.parent.relative_to(SOURCE).parts)))
+        for name in getattr(module, "__all__", ()):
+            assert getattr(module, name) is not None, f"{module.__name__}.{name}"
+            checked += 1
+    assert checked > 100
+
+
 def test_import_mmes_leaves_out_what_few_runs_need() -> None:
     """benchmarks/overhead.py measures the import time."""
     seldom = ("lab", "checkpoint", "constraints", "replicas", "evaluate.workers", "strategies.cma")
