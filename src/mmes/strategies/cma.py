@@ -95,6 +95,8 @@ class CMASearch(SearchBase[State]):
         self.gap = 1 / (10 * n * (rates.c_1 + rates.c_mu))
         self._eigen = options["factor"] == "eigen"
         self._inverse: Vector | None = None
+        # The generation, A, z_k and y_k of the newest draws.
+        self._kept: tuple[int, Vector, Vector, Vector] | None = None
         self._kernel = reducing(setup.kernel)
         scale = np.ones(n) if setup.scale is None else setup.scale
         self.state = State(
@@ -120,8 +122,8 @@ class CMASearch(SearchBase[State]):
     ) -> tuple[dict[str, Any], int]:
         candidates = value_or(options["population_size"], default_population_size(n))
         matrices = _MATRICES[options["factor"]]
-        needed = 8 * n * (matrices * n + 2 * candidates + 10)
-        if needed - 16 * n * candidates <= available < needed:
+        needed = 8 * n * (matrices * n + 4 * candidates + 10)
+        if needed - 32 * n * candidates <= available < needed:
             raise MemoryError(
                 f"CMA-ES needs {in_words(needed)} for n = {n} with a population of {candidates}, "
                 f"but {in_words(available)} are usable: the population is too large"
@@ -143,22 +145,29 @@ class CMASearch(SearchBase[State]):
 
     def sample(self, population: Vector, generation: int, rows: Indices | None = None) -> None:
         """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
-        state, draws, kernel = self.state, self.population.draws, self._kernel
-        steps = self._noise(generation) @ state.root.T
-        steps *= state.sigma
-        wanted = np.arange(self.population_size) if rows is None else rows
-        mirrored = wanted >= draws
-        population[...] = steps[wanted % draws]
-        np.negative(population, out=population, where=mirrored[:, None])
+        state, draws = self.state, self.population.draws
+        _, steps = self._drawn(generation)
+        if rows is not None or draws < self.population_size:
+            wanted = np.arange(self.population_size) if rows is None else rows
+            steps = np.where(wanted < draws, 1.0, -1.0)[:, None] * steps[wanted % draws]
+        np.multiply(steps, state.sigma, out=population)
         population += state.mean
         if self._box is not None:
-            kernel.confine(population, population, self._box)
+            self._kernel.confine(population, population, self._box)
+
+    def _drawn(self, generation: int) -> tuple[Vector, Vector]:
+        """Return z_k and y_k, one draw per row; those of the newest generation are kept."""
+        root = self.state.root
+        if self._kept is None or self._kept[0] != generation or self._kept[1] is not root:
+            z = self._noise(generation)
+            self._kept = generation, root, z, z @ root.T
+        return self._kept[2:]
 
     def _noise(self, generation: int) -> Vector:
         """Return z_k, one draw per row."""
-        kernel, draws, n = self._kernel, self.population.draws, self.state.mean.size
-        z, zero = kernel.population(draws, n), kernel.vector(n)
-        kernel.sample(
+        draws, n = self.population.draws, self.state.mean.size
+        z, zero = np.empty((draws, n)), self._kernel.vector(n)
+        self._kernel.sample(
             SampleCall(z, draws, zero, 1.0, None, StepLaw(), None, self._seed, generation)
         )
         return z
@@ -225,13 +234,12 @@ class CMASearch(SearchBase[State]):
         y as it was drawn, not from the candidates: where steps reach the resolution of x, these are
         rounded, and so long in the measure of C that they would take away more than there is.
         """
-        draws = self.population.draws
-        z = self._noise(generation)[worst % draws]
-        squares = (z * z).sum(axis=1)
-        shares = np.where(squares > 0, self._negative / np.maximum(squares, 1e-300), 0.0)
-        factors = np.sqrt(self.rates.c_mu * z.shape[1] * shares)
         # A mirrored candidate has the step -y, and the same y y'.
-        return factors[:, None] * (z @ self.state.root.T)
+        z, y = (rows[worst % self.population.draws] for rows in self._drawn(generation))
+        squares = np.einsum("ij,ij->i", z, z)
+        shares = np.where(squares > 0, self._negative / np.maximum(squares, 1e-300), 0.0)
+        y *= np.sqrt(self.rates.c_mu * z.shape[1] * shares)[:, None]
+        return y
 
     def _inverse_root(self) -> Vector:
         """Return A^-1, computed once for each A."""
