@@ -96,8 +96,18 @@ def test_generations_that_are_often_far_worse_are_asked_about_at_once() -> None:
         watch.observe(spread[shift] + 100.0 * (shift % 2), 1.0, 1.0)
         asked.append(watch.suspects(1.0, None))
     assert asked.index(True) < 8
-    watch.answer(Answers(np.zeros(3), np.zeros(1), recorded=0.0), 1.0)
-    assert not watch.suspects(1.0, None)  # once is enough
+
+
+def test_generations_that_are_often_far_worse_are_asked_about_three_times() -> None:
+    """By turns after a generation that was far worse and after one that was not."""
+    watch, after, rng = NoiseWatch(), [], np.random.default_rng(3)
+    for generation in range(60):
+        watch.observe(rng.standard_normal(20) + 100.0 * (generation % 2), 1.0, 1.0)
+        if watch.suspects(1.0, None):
+            after.append(watch.worse)
+            watch.answer(Answers(np.zeros(3), np.zeros(1), recorded=0.0), 1.0)
+        assert watch.unasked == (len(after) < 3)
+    assert after == [True, False, True]
 
 
 class Shifted:

@@ -1,8 +1,9 @@
 """Why a run ended.
 
-What is said here is tested in `strategies/shell/stopping.py` (of the search), `run/limits.py` and
-`run/loop.py`. A new reason may also belong to `RESTARTABLE` (`run/restarts.py`), and needs a row in
-the table of `docs/ends.md`: its advice stands in `tools/pages.py`, which writes that table.
+What is said here is tested in `strategies/shell/stopping.py` (of the search), `run/limits.py`,
+`run/loop.py`, and `run/growth.py` (noise, and generations that cannot be compared). A new reason
+may also belong to `RESTARTABLE` (`run/restarts.py`), and needs a row in the table of
+`docs/ends.md`: its advice stands in `tools/pages.py`, which writes that table.
 """
 
 from __future__ import annotations

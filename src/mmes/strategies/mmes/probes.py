@@ -13,7 +13,7 @@ generations.
 
 The damping d is 1.5 n / lambda, but at least 3 and at most 12: an evolution strategy converges at
 most at the rate lambda / n, and where more noise than progress is ranked, sigma wanders with a
-small d (least squares on minibatches, n = 1000, 1e5 evaluations: 117 with 3, 72 with 12). While
+small d (least squares on minibatches, n = 1000, 1e5 evaluations: 117 with 3, 78 with 12). While
 sigma rises from a start that was too small, d is 3. Sigma has stopped rising after 20 generations
 without a new largest sigma.
 
