@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 
@@ -75,6 +76,21 @@ def test_same_path_as_the_second_implementation(
         assert es.sigma == pytest.approx(other.sigma, rel=1e-3)
 
 
+@pytest.mark.parametrize("oracle", [plain.PlainCMA, plain.PlainActive])
+def test_the_triangular_factor_is_applied_in_strips(oracle: type[plain.Plain]) -> None:
+    """Two whole strips of 128 coordinates, and a part of one."""
+    strategy = dict(map(reversed, ORACLES))[oracle]
+    x0 = np.linspace(-1, 2, 300)
+    es, other = strategy(x0, 0.7, seed=5), oracle(x0, 0.7, 5)
+    for _ in range(10):
+        points = es.ask()
+        # Steps of float32 normals, as long as sigma.
+        np.testing.assert_allclose(points, other.candidates(), atol=1e-5)
+        values = ellipsoid(points)
+        es.tell(values)
+        other.take(values)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_converges_linearly_on_the_sphere(rule: str) -> None:
     """Four decades take as long as the four before: within a third, for one seed."""
@@ -139,12 +155,28 @@ def test_the_eigen_decomposition_samples_the_same_covariance() -> None:
 
 
 def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
+    """The factor stays triangular: what is above its diagonal is not used."""
     es = CMAES(np.ones(3), 1.0, seed=1)
     state = es.search.state
-    state.covariance = np.diag([1.0, 1.0, -1e-12])
+    axes = np.array([[2.0, -1.0, 2.0], [2.0, 2.0, -1.0], [-1.0, 2.0, 2.0]]) / 3
+    state.covariance = axes @ np.diag([4.0, 1.0, -1e-12]) @ axes.T
     es.search._factorise()
-    assert np.isfinite(state.root).all()
-    np.testing.assert_allclose(state.root @ state.root.T, np.diag([1.0, 1.0, 0.0]), atol=1e-10)
+    np.testing.assert_array_equal(state.root, np.tril(state.root))
+    repaired = axes @ np.diag([4.0, 1.0, 0.0]) @ axes.T
+    np.testing.assert_allclose(state.root @ state.root.T, repaired, atol=1e-10)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_draws_that_are_kept_are_those_that_would_be_made_again(mirrored: bool) -> None:
+    """A copy before each update, and a share of the rows, make them again, to the bit."""
+    es = ActiveCMA(np.full(300, 2.0), 1.0, seed=3, mirrored=mirrored)
+    for _ in range(8):
+        points, again = es.ask(), copy.deepcopy(es)
+        np.testing.assert_array_equal(copy.deepcopy(es).ask(rows=[4, 1]), points[[4, 1]])
+        for one in (es, again):
+            one.tell(ellipsoid(points))
+        np.testing.assert_array_equal(es.mean, again.mean)
+        np.testing.assert_array_equal(es.search.state.removed, again.search.state.removed)
 
 
 def test_negative_weights_at_twenty_variables() -> None:

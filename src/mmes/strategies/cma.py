@@ -34,6 +34,8 @@ from mmes.strategies.shell.protocol import Setup, Vector
 # Matrices of n x n numbers at the same time: C, its factor, the inverse of that where there are
 # bounds, and two in passing while the factor is made; the eigen-decomposition has two more.
 _MATRICES = {"cholesky": 5, "eigen": 7}
+# Coordinates that are computed at a time from the triangular factor.
+_STRIP = 128
 
 _OPTIONS = (
     POPULATION_SIZE,
@@ -61,7 +63,7 @@ class State:
     sigma: float  # mutation strength
     path: Vector  # p_c: evolution path
     covariance: Vector  # C: covariance matrix, as of the last factorisation
-    root: Vector  # A with C = A A', as of then: Cholesky factor, or B D
+    root: Vector  # A with C = A A', as of then: triangular (Cholesky), or B D
     basis: Vector | None  # B: eigenvectors; None with the Cholesky factor
     pending: Vector  # rows w with C_now = decay C + sum w w' - sum v v': updates since then
     step: StepState  # p_s: state of the cumulative step-size rule
@@ -160,8 +162,20 @@ class CMASearch(SearchBase[State]):
         root = self.state.root
         if self._kept is None or self._kept[0] != generation or self._kept[1] is not root:
             z = self._noise(generation)
-            self._kept = generation, root, z, z @ root.T
+            self._kept = generation, root, z, self._correlated(z)
         return self._kept[2:]
+
+    def _correlated(self, z: Vector) -> Vector:
+        """Return A z_k for each row z_k."""
+        root, n = self.state.root, z.shape[1]
+        if self._eigen:
+            return z @ root.T
+        # A is triangular: this omits most of the products with zero.
+        y = np.empty_like(z)
+        for begin in range(0, n, _STRIP):
+            end = min(begin + _STRIP, n)
+            np.matmul(z[:, :end], root[begin:end, :end].T, out=y[:, begin:end])
+        return y
 
     def _noise(self, generation: int) -> Vector:
         """Return z_k, one draw per row."""
@@ -267,10 +281,14 @@ class CMASearch(SearchBase[State]):
         # C = B D^2 B'.
         squares, basis = np.linalg.eigh(state.covariance)
         smallest = np.finfo(float).eps * max(float(squares[-1]), np.finfo(float).tiny)
-        state.root = basis * np.sqrt(np.maximum(squares, smallest))
+        lengths = np.sqrt(np.maximum(squares, smallest))
         if self._eigen:
-            state.basis = basis
-        elif self._active:
+            state.root, state.basis = basis * lengths, basis
+            return
+        # B D = (Q R)' = R' Q', so that A = R' is triangular.
+        basis *= lengths
+        state.root = np.ascontiguousarray(np.linalg.qr(basis.T, mode="r").T)
+        if self._active:
             state.covariance = state.root @ state.root.T
 
 
