@@ -2,14 +2,15 @@
 
     python benchmarks/versions.py OLD NEW [--dimensions 1000 10000 100000 1000000] [--seconds 0.3]
                                           [--repetitions 7] [--quantile 0.5] [--memory 1.0]
-                                          [--scaling fixed]
+                                          [--scaling fixed] [--strategy mmes]
 
 OLD and NEW are Python interpreters, each with its version installed. For every dimension each has a
 separate process with a full archive (of at most `--memory` GiB); the two take turns, one repetition
 each, so that both have the same load. The figures are those of `ask_tell.py`: the processor time of
 a generation on one thread as a fraction of numpy's ``standard_normal((lambda, n))``, a quantile of
 the calls' times and medians of the repetitions; the last columns are the median, the lowest and the
-highest of the ratios within a turn.
+highest of the ratios within a turn. For another `--strategy` than MMES it is the mean of the calls'
+times: a covariance matrix is factorized in some generations only.
 """
 
 from __future__ import annotations
@@ -43,9 +44,16 @@ def filled_optimizer(n: int, memory: float, scaling: str):
     return es
 
 
-def serve(n: int, seconds: float, quantile: float, memory: float, scaling: str) -> None:
+def serve(
+    n: int, seconds: float, quantile: float, memory: float, scaling: str, strategy: str
+) -> None:
     """Do one repetition for every line of the standard input, and print its fraction."""
-    es = filled_optimizer(n, memory, scaling)
+    if strategy == "mmes":
+        es = filled_optimizer(n, memory, scaling)
+    else:
+        from mmes.strategies import STRATEGIES
+
+        es = STRATEGIES[strategy](np.zeros(n), 1.0, seed=1, threads=1, stagnation_window="off")
     lam = es.population_size
     rng = np.random.default_rng(0)
     values = rng.standard_normal((64, lam + 1))
@@ -61,13 +69,16 @@ def serve(n: int, seconds: float, quantile: float, memory: float, scaling: str) 
             rng.standard_normal((lam, n))
             ours.append(half - began)
             numpys.append(time.thread_time() - half)
-        print(np.quantile(ours, quantile) / np.quantile(numpys, quantile), flush=True)
+        if strategy == "mmes":
+            ours, numpys = np.quantile(ours, quantile), np.quantile(numpys, quantile)
+        print(np.mean(ours) / np.mean(numpys), flush=True)
 
 
 def fractions(interpreters: list[str], n: int, arguments: argparse.Namespace) -> list[list[float]]:
     """Return the fractions of each interpreter, one per repetition."""
     a = arguments
-    settings = [str(value) for value in (n, a.seconds, a.quantile, a.memory, a.scaling)]
+    named = (n, a.seconds, a.quantile, a.memory, a.scaling, a.strategy)
+    settings = [str(value) for value in named]
     servers = [
         subprocess.Popen(
             [python, __file__, "--serve", *settings],
@@ -91,8 +102,8 @@ def fractions(interpreters: list[str], n: int, arguments: argparse.Namespace) ->
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--serve"]:
-        n, seconds, quantile, memory, scaling = sys.argv[2:]
-        serve(int(n), float(seconds), float(quantile), float(memory), scaling)
+        n, seconds, quantile, memory, scaling, strategy = sys.argv[2:]
+        serve(int(n), float(seconds), float(quantile), float(memory), scaling, strategy)
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("old", help="interpreter of the old version")
@@ -107,6 +118,7 @@ def main() -> None:
         "--memory", type=float, default=1.0, help=("maximum size of each archive in GiB")
     )
     parser.add_argument("--scaling", choices=("fixed", "adaptive"), default="fixed")
+    parser.add_argument("--strategy", default="mmes", help="a strategy's name (default: mmes)")
     arguments = parser.parse_args()
     print(f"{'n':>9} {'old':>7} {'new':>7} {'new / old':>10}   lowest, highest ratio")
     for n in arguments.dimensions:
