@@ -8,9 +8,11 @@ import textwrap
 import threading
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 
+import features
 import mmes
 from features import too_small
 from mmes.errors import ReplicaWarning
@@ -19,6 +21,9 @@ from mmes.testing import hostile
 from mmes.testing.evaluators import CHECKS
 from paths import TESTS
 from replica_runs import Pids, equal, now_and_then_nan, rosenbrock, rosenbrocks, run
+
+# Ray's processes cannot import the tests; Dask's and MPI's ranks can.
+cloudpickle.register_pickle_by_value(features)
 
 CASES = {
     "plain": (rosenbrock, {}),
