@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -30,6 +30,8 @@ TARGET = 1e-8
 SIGMA0 = 3.0
 LOW, HIGH = -5.0, 5.0
 FOREVER = 10**12
+LARGEST_MATRIX = 100
+"""Up to this number of variables, a rotation is a product with a random matrix."""
 
 
 def whole_limit(limit: float) -> float:
@@ -98,6 +100,32 @@ class Task:
     def one(self, x: Any) -> float:
         """Return the value of one point."""
         return float(self.batch(np.asarray(x, dtype=np.float64)[None])[0])
+
+
+def problem_of(name: str, n: int, seed: int) -> problems.Problem:
+    """Return a problem; with many variables, a rotated one takes a tenth of the usual time.
+
+    Most peers ask for one value at a time, for which a product with a matrix of n x n numbers takes
+    longer than they do. Here the rotation is, twice, a random change of signs, a random order and a
+    cosine transform: its entries are distributed like those of a random rotation.
+    """
+    kind = name.removeprefix("rotated_")
+    if kind == name or n <= LARGEST_MATRIX:
+        rotation = {} if kind == name else {"seed": seed}
+        return problems.get(name, dimension=n, **rotation)
+    from scipy.fft import dct
+
+    rng = np.random.default_rng(seed)
+    signs = [rng.choice([-1.0, 1.0], n) for _ in range(2)]
+    orders = [rng.permutation(n) for _ in range(2)]
+    unrotated = problems.get(kind, dimension=n)
+
+    def batch(points: Floats) -> Floats:
+        for sign, order in zip(signs, orders, strict=True):
+            points = dct((points * sign)[:, order], norm="ortho", axis=1)
+        return unrotated.batch(points)
+
+    return replace(unrotated, name=name, batch=batch, minimizer=None)
 
 
 # --- Solvers: each runs until the task ends it, with its own restarts ----------------------------
@@ -218,10 +246,7 @@ def timed(solver: str, problem: str, n: int, seed: int, limit: float) -> dict[st
     run = SOLVERS[solver].run
     task, error = carried_out(run, Task(problems.get("sphere", dimension=5), 1, 0.5, target=1e-4))
     if not error:
-        rotation = {"seed": seed} if problem.startswith("rotated") else {}
-        task, error = carried_out(
-            run, Task(problems.get(problem, dimension=n, **rotation), seed, limit)
-        )
+        task, error = carried_out(run, Task(problem_of(problem, n, seed), seed, limit))
     return {
         "reached": task.best <= TARGET,
         "seconds": round(task.seconds, 4),
