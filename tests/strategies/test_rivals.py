@@ -166,6 +166,16 @@ def test_a_covariance_that_is_not_positive_definite_is_repaired() -> None:
     np.testing.assert_allclose(state.root @ state.root.T, repaired, atol=1e-10)
 
 
+def test_a_repaired_factor_of_an_older_file_becomes_triangular() -> None:
+    """Files of before hold B D there, of which only the lower half would be used."""
+    es = CMAES(np.ones(3), 1.0, seed=1)
+    axes = np.array([[2.0, -1.0, 2.0], [2.0, 2.0, -1.0], [-1.0, 2.0, 2.0]]) / 3
+    es.search.state.root = axes * [2.0, 1.0, 1e-8]
+    restored = CMAES.from_state(es.state()).search.state.root
+    np.testing.assert_array_equal(restored, np.tril(restored))
+    np.testing.assert_allclose(restored @ restored.T, axes @ np.diag([4.0, 1.0, 1e-16]) @ axes.T)
+
+
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_draws_that_are_kept_are_those_that_would_be_made_again(mirrored: bool) -> None:
     """A copy before each update, and a share of the rows, make them again, to the bit."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mmes.base.arrays import Indices
+from mmes.base.arrays import Arrays, Indices
 from mmes.base.memory import in_words
 from mmes.base.options import Option
 from mmes.kernels import Noise, RecombineCall, SampleCall, StepLaw
@@ -255,6 +255,12 @@ class CMASearch(SearchBase[State]):
         y *= np.sqrt(self.rates.c_mu * z.shape[1] * shares)[:, None]
         return y
 
+    def restore(self, scalars: dict[str, Any], arrays: Arrays) -> None:
+        super().restore(scalars, arrays)
+        # Older files have B D where C was not positive definite.
+        if not self._eigen and np.triu(self.state.root, 1).any():
+            self.state.root = _triangular(self.state.root)
+
     def _inverse_root(self) -> Vector:
         """Return A^-1, computed once for each A."""
         if self._inverse is None:
@@ -285,11 +291,15 @@ class CMASearch(SearchBase[State]):
         if self._eigen:
             state.root, state.basis = basis * lengths, basis
             return
-        # B D = (Q R)' = R' Q', so that A = R' is triangular.
-        basis *= lengths
-        state.root = np.ascontiguousarray(np.linalg.qr(basis.T, mode="r").T)
+        state.root = _triangular(basis * lengths)
         if self._active:
             state.covariance = state.root @ state.root.T
+
+
+def _triangular(root: Vector) -> Vector:
+    """Return the triangular A with A A' = B B': B = (Q R)' = R' Q', so that A = R'."""
+    upper = np.asarray(np.linalg.qr(root.T, mode="r"), dtype=np.float64)
+    return np.ascontiguousarray(upper.T)
 
 
 class CMAES(AskTell):
