@@ -58,7 +58,7 @@ def test_no_bit_depends_on_the_processor():
     from mmes.kernels.native import simd_levels
 
     names = [name for name, kind in STRATEGIES.items() if kind.search_type.replicable]
-    # The baseline of x86-64 has no fused multiply-add; it is another path, and the probe says so.
+    # Without a fused multiply-add the C library computes it: the same bits, but slowly.
     levels = [level for level in simd_levels() if level in ("avx512", "avx2", "neon")]
     if not levels:
         pytest.skip("this processor has no fused multiply-add")

@@ -76,8 +76,8 @@ class MOS(Competitor):
         Option(
             "configuration",
             str,
-            "Parameters of the local searches: the defaults of the public code, or those recorded "
-            "as tuned for CEC 2013.",
+            "Parameters of the local searches: 'tuned': those recorded as tuned for CEC 2013; "
+            "'code': the defaults of the public code.",
             default="code",  # N.B. so the published medians come out
             choices=tuple(CONFIGURATIONS),
         ),
