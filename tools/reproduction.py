@@ -135,7 +135,7 @@ def own_cells() -> dict[str, str]:
 
 
 def agreement(cells: Mapping[Cell, Compared]) -> str:
-    """Return how many cells agree, how many have no run, and a table of those that differ."""
+    """Return how many cells agree, how many lack runs, and a table of those that do not agree."""
     run = {cell: found for cell, found in cells.items() if found.costs and found.published}
     counts = Counter(found.verdict for found in run.values())
     words = [
@@ -153,9 +153,9 @@ def agreement(cells: Mapping[Cell, Compared]) -> str:
     rows = [
         [f"{problem}, n = {n}", strategy, *shown(found), reason(problem, strategy, found)]
         for (problem, n, strategy), found in run.items()
-        if found.verdict == "differs"
+        if found.verdict != "agrees"
     ]
-    head = ["differs", "strategy", "paper", "ours", "ratio", "our runs", "why"]
+    head = ["", "strategy", "paper", "ours", "ratio", "our runs", "why"]
     return "\n\n".join([" ".join(words), *([grid(head, rows)] if rows else [])])
 
 
@@ -189,6 +189,9 @@ def shown(found: Compared) -> Iterator[str]:
 
 def reason(problem: str, strategy: str, found: Compared) -> str:
     """Return why a cell differs, as far as it is known."""
+    if found.verdict == "within":
+        less = sum(cost < (found.published or 0.0) for cost in found.costs)
+        return f"{less} of {len(found.costs)} runs took less than the paper's median"
     if strategy in REASONS:
         return REASONS[strategy]
     if not problem.endswith("Rosen") or strategy == "sep-CMA":
