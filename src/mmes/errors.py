@@ -82,6 +82,10 @@ class RestartWarning(MMESWarning):
     """A restart was not possible; the run ended with what was found."""
 
 
+class NoLimitWarning(MMESWarning):
+    """A run with a noisy objective has no limit and may not end by itself."""
+
+
 class FailedEvaluationWarning(MMESWarning):
     """An evaluation returned NaN or failed; it ranks last. Issued once per run."""
 

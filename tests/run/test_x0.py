@@ -75,7 +75,7 @@ def test_without_x0_or_when_refused_it_is_not_evaluated():
 
 def test_a_start_point_at_the_target_needs_no_search():
     result = good_start(target=1e-9)
-    assert (result.nfev, result.nit, result.success) == (1, 0, True)
+    assert (result.nfev, result.nit, result.success) == (2, 0, True)  # it is confirmed
     assert result.reason is mmes.StopReason.TARGET_REACHED
     np.testing.assert_array_equal(result.history["best"], [0.0])
 

@@ -176,6 +176,14 @@ class Handling:
         """Whether a constraint is violated by more than its tolerance."""
         return self.lagrangian is not None and self.lagrangian.hopeless(self._tolerances)
 
+    def confirms(self, table: Vector) -> bool:
+        """Return whether new values of the best point say of the constraints what they said."""
+        _, g = self._split(table)
+        if self.best is None or np.isnan(g).any():
+            return False
+        same = np.abs(g[0] - self.best.constraints) <= self._tolerances
+        return bool(same.all()) and bool(self._feasible(g).all())
+
     def end_at(self, table: Vector) -> None:
         """Store the values at the mean at the end of the search."""
         _, g = self._split(table)
@@ -347,6 +355,7 @@ class Handling:
         return {
             "lagrangian": None if self.lagrangian is None else self.lagrangian.entries(),
             "settled": self.settled,
+            "tolerance": self.tolerance,
             "standstills": [one.entries() for one in self._standstills],
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
@@ -372,6 +381,11 @@ class Handling:
             return
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
         self._tolerances = np.array(arrays["tolerances"], np.float64)
+        # Who resumes may judge by another tolerance; older files do not say by which they did.
+        before = checked_value("tolerance", entries.get("tolerance", self.tolerance))
+        if before != self.tolerance:
+            self._tolerances[self._tolerances == before] = self.tolerance
+            self.settled = None
         if self._tolerances.shape != self.lagrangian.equality.shape:
             raise ValueError("there must be one tolerance per constraint")
         self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances

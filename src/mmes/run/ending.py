@@ -13,7 +13,7 @@ from mmes.errors import CheckpointError, EvaluationError, note
 from mmes.evaluate.protocol import location_of
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
-from mmes.run.noise import Reevaluation
+from mmes.run.noise import Reevaluation, sure_of
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result, result_of
 from mmes.run.saving import Saver
@@ -117,6 +117,16 @@ class Ending:
         if judge.at_end is not None:
             self._save()
         return StopReason.TARGET_REACHED if self._limits.target_reached() else reason
+
+    def judge_average(self, reason: StopReason) -> StopReason:
+        """Return that the target was reached where the averages of a noisy run say so."""
+        state, target = self._state, self._options["target"]
+        if target is None or state.again is None or not state.noise.noisy:
+            return reason
+        if state.validation is not None or state.violates(reason):
+            return reason
+        _, average, error = state.again.better()
+        return StopReason.TARGET_REACHED if sure_of(average, error) <= target else reason
 
     def now(self) -> Spent:
         """Return what this process has spent besides evaluations."""

@@ -16,13 +16,15 @@ import numpy as np
 
 from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
-from mmes.run.limits import Limits
+from mmes.errors import NoLimitWarning, warn_user
+from mmes.run.limits import REEVALUATIONS, Limits
 from mmes.run.noise import ASKED, LONGEST, ROUNDS, SUSPICIOUS, Answers, Verdict, comparable
 from mmes.run.restarts import RESTARTABLE
-from mmes.run.state import RunState
+from mmes.run.state import RunState, Spent
 
 # Growing is worth it where at least so many generations are left.
 _WORTH = 50
+_CONVERGED = (StopReason.CONVERGED_X, StopReason.CONVERGED_F)
 # Ends that noise may cause; what comes from outside, as from a callback, it does not.
 _BY_NOISE = (*RESTARTABLE, StopReason.SIGMA_TOO_LARGE)
 
@@ -43,18 +45,77 @@ class Growth:
     ):
         self._options, self._state, self._limits = options, state, limits
         self._values_at, self._follow = values_at, follow
+        self._told = False  # that a noisy run may not end
 
     def after(self, reason: StopReason | None) -> StopReason | None:
         """Look at the generation that was told; return why the run should end, if it should."""
-        return self._handled(self._handle_noise(reason))
+        reason = self._handled(self._handle_noise(self._confirmed(reason)))
+        if reason is None and self._state.noise.noisy and not self._limits.any and not self._told:
+            self._told = True
+            warn_user(
+                "f is noisy, and the run has no limit: it may not end by itself; give "
+                "max_evaluations or time_limit",
+                NoLimitWarning,
+            )
+        return reason
 
     def resumed(self, reason: StopReason | None) -> StopReason | None:
         """Ask what a run before this one could not ask to the end, or do what it could not do."""
+        reason = self._confirmed(reason)
         if self._state.question is Verdict.ASKING:
             reason = self._handle_noise(reason)
         else:
             reason = self._act(reason)
         return self._handled(reason)
+
+    def _confirmed(self, reason: StopReason | None) -> StopReason | None:
+        """Evaluate the best point again before its value is a success; return why to end.
+
+        A value that reaches the target may be luck. What a vectorized objective returns may depend
+        on the other rows, as ranks do: there the mean is evaluated beside the point.
+        """
+        state, watch, handled = self._state, self._state.noise, self._state.constraints
+        together = self._options["vectorized"] and handled is None
+        claimed = reason is StopReason.TARGET_REACHED or (together and reason in _CONVERGED)
+        if not claimed or not state.es.grows or self._options["noise"] == "no":
+            return reason
+        if watch.noisy:
+            return self._confirmed_by_average(reason)
+        if watch.confirmed == state.best_value:
+            return reason
+        points = [state.best_x, state.es.mean] if together else [state.best_x]
+        own = state.validation is not None or state.level is not None  # what the target is for
+        value = np.nan
+        for _ in range(ASKED):  # it may fail now and then
+            if own or self._limits.budget_left < len(points):
+                return reason
+            _, (found,) = self._values_at(points, 1)
+            values = found if handled is None else found[:, 0]
+            failed = int(np.isnan(values).sum())
+            state.spent += Spent(len(points), failed=failed, again=len(points))
+            state.warn_of_failures(values)
+            value = values.item(0)
+            if value < np.inf:
+                if handled is not None and not handled.confirms(found):
+                    value = np.nan
+                break
+        if watch.confirms(value, state.best_value):
+            return reason
+        # A noisy run from here on: the target is compared with the typical value.
+        ended = reason is StopReason.TARGET_REACHED
+        return self._confirmed(self._limits.reached()) if ended else StopReason.STAGNATED
+
+    def _confirmed_by_average(self, reason: StopReason | None) -> StopReason | None:
+        """Under noise, evaluate the mean several times where generations reach the target."""
+        state, target = self._state, self._options["target"]
+        count = int(min(self._limits.evaluations_left(), REEVALUATIONS))
+        own = state.validation is not None or state.level is not None
+        if reason is not StopReason.TARGET_REACHED or own or count < REEVALUATIONS:
+            return reason
+        _, values = self._values_at([state.es.mean], count)
+        with state.changing():
+            below = state.noise.below(target, values[:, 0], state.evaluations)
+        return reason if below else self._limits.reached()
 
     def _handled(self, reason: StopReason | None) -> StopReason | None:
         state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
@@ -119,7 +180,7 @@ class Growth:
                 state.question = Verdict.CLEAR
         state.warn_of_failures(answers.all)
         if self._limits.target_reached():
-            return StopReason.TARGET_REACHED
+            return self._confirmed(StopReason.TARGET_REACHED)
         # The question may have spent the budget.
         return self._act(reason) or self._limits.reached()
 

@@ -9,8 +9,8 @@ from typing import Any
 from mmes.base.reasons import StopReason
 from mmes.run.state import RunState
 
-# Evaluations of the best point and of the mean, each, at the end of a noisy run.
-_REEVALUATIONS = 10
+REEVALUATIONS = 10
+"""Evaluations of the best point and of the mean, each, at the end of a noisy run."""
 # Time kept at most for the evaluations at the end, where their number was left to us.
 _KEPT_SHARE = 0.2
 
@@ -62,7 +62,17 @@ class Limits:
             return math.inf
         kept = self.contenders * self._wanted_again
         kept += self._state.ends_on_batch and budget > 1
+        kept += self._kept_for_target if budget > self._kept_for_target else 0
         return budget - kept - self._state.evaluations
+
+    @property
+    def _kept_for_target(self) -> int:
+        """How many evaluations a point that reaches the target needs to be confirmed."""
+        given, state = self._given, self._state
+        wanted = given["target"] is not None and given["noise"] != "no" and state.es.grows
+        if not wanted or state.noise.noisy or not state.validation is state.level is None:
+            return 0
+        return 2 if given["vectorized"] and state.constraints is None else 1
 
     def evaluations_again(self) -> int:
         """Return how often each of `contenders` is evaluated at the end."""
@@ -75,10 +85,11 @@ class Limits:
     def contenders(self) -> int:
         """How many points are evaluated again: the best, the mean, and its average if that fits."""
         least = 3 * (self._given["reevaluations"] or 1)
-        return 2 + (self._state.average.point is not None and self._budget_left >= least)
+        return 2 + (self._state.average.point is not None and self.budget_left >= least)
 
     @property
-    def _budget_left(self) -> float:
+    def budget_left(self) -> float:
+        """The evaluations that are left, with those that are kept for the end."""
         budget = self._given["max_evaluations"]
         return math.inf if budget is None else budget - self._state.evaluations
 
@@ -105,9 +116,15 @@ class Limits:
         noisy = self._state.noise.noisy or self._given["noise"] == "yes"
         if given is not None or not noisy:
             return given or 0
-        return int(min(_REEVALUATIONS, max(self._budget_left // self.contenders, 0)))
+        return int(min(REEVALUATIONS, max(self.budget_left // self.contenders, 0)))
 
     # All of them
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a limit beside the target."""
+        names = ("max_evaluations", "max_generations", "time_limit")
+        return any(self._given[name] is not None for name in names)
 
     def target_reached(self) -> bool:
         """Return whether the best value, or validation, is at or below the target; not -inf."""

@@ -186,7 +186,7 @@ class Run:
                     self._save()
                     self._interrupts.check()
                     self._ending.evaluate_again()
-                    reason = self._ending.validate(reason)
+                    reason = self._ending.judge_average(self._ending.validate(reason))
                     result = self._ending.result(reason)
                     self._observe_end(result)
                     return result

@@ -74,6 +74,8 @@ _ROUNDING = 1e-9
 # The weight of a mean in the average is about this power of its age: its memory is a fifth of the
 # search so far.
 _POWER = 4
+# After so many times the evaluations a noisy run asks again whether its target is reached.
+_LATER = 1.25
 # Another point is returned instead of the average where it is better by so many standard errors.
 _SURE = 2.0
 
@@ -88,7 +90,7 @@ class Verdict(Enum):
 
 
 # Values of the objective among the numbers of a watch.
-_OF_ANY_SIGN = ("lowest", "best")
+_OF_ANY_SIGN = ("lowest", "best", "confirmed")
 
 
 def _spread(values: Vector) -> float:
@@ -151,6 +153,9 @@ class NoiseWatch:
     seen: int = 0  # How many candidates had it.
     magnitude: float = 0.0  # The largest absolute value so far.
     ceiling: bool = False  # Whether half of the newest generation have the best value.
+    confirmed: float = math.inf  # The best value that its point had again.
+    # Evaluations before which nobody asks again whether a noisy run has reached its target.
+    not_before: int = 0
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
@@ -213,6 +218,38 @@ class NoiseWatch:
         if reason in (StopReason.CONVERGED_F, StopReason.STAGNATED):
             return True
         return sigma * _FALL < self.sigma_then or self.since >= self.patience
+
+    @property
+    def typical(self) -> float:
+        """The median of the newest generations; inf until there are enough of them."""
+        enough = len(self.recent) == _SMOOTHED
+        return sorted(self.recent)[_SMOOTHED // 2] if enough else math.inf
+
+    def confirms(self, value: float, recorded: float) -> bool:
+        """Take in a new value of the best point; return whether it is the recorded one.
+
+        Another one means noise, unless it differs by no more than rounding.
+        """
+        # Halves: differences of huge values are no numbers.
+        apart = abs(0.5 * value - 0.5 * recorded)
+        if value == recorded or apart <= 0.5 * _ROUNDING * self.magnitude:
+            self.confirmed = recorded
+            return True
+        self.noisy = True
+        return False
+
+    def below(self, target: float, values: Vector, evaluations: int) -> bool:
+        """Take in values of the mean; return whether it surely reaches the target.
+
+        Values of noise reach any target by chance: if not, nobody asks again for a while.
+        """
+        self.evaluations += values.size
+        self.failed += int(np.isnan(values).sum())
+        failed, average, error = _average(values)
+        if not failed and average + 2 * _SURE * error <= target:
+            return True
+        self.not_before = int(_LATER * (evaluations + values.size))
+        return False
 
     def answer(self, answers: Answers, sigma: float) -> Verdict:
         """Take in the values of a question; return what they say about the progress."""
@@ -287,7 +324,8 @@ class NoiseWatch:
         if listed["shared"] not in (True, False, None):
             raise TypeError(f"shared must be true, false or null, not {listed['shared']!r}")
         found = {name: listed[name] for name in ("noisy", "shared", "ceiling", "worse")}
-        for name in ("evaluations", "failed", "since", "patience", "seen", "doubts"):
+        counts = ("evaluations", "failed", "since", "patience", "seen", "doubts", "not_before")
+        for name in counts:
             found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
         for name in (*_OF_ANY_SIGN, "asked_at", "sigma_then", "width", "magnitude"):
             # JSON has no infinity: it is a word there.
@@ -393,6 +431,11 @@ class Reevaluation:
         """Return what a checkpoint keeps."""
         judged = {"violations": self.violations, "excess": self.excess, "errors": self.errors}
         return self.values() | judged
+
+
+def sure_of(average: float, error: float) -> float:
+    """Return what is compared with a target: an average and two of its standard errors."""
+    return average if math.isnan(error) else average + _SURE * error
 
 
 def _average(values: Vector) -> tuple[bool, float, float]:

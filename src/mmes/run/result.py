@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.arrays import Arrays, Vector
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
-from mmes.run.noise import Reevaluation
+from mmes.run.noise import Reevaluation, sure_of
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.strategies import Optimizer
@@ -36,8 +36,8 @@ class Result:
     nit : int
         Number of generations.
     success : bool
-        Whether the target was reached and `fun` is not above it; without a target, whether the
-        search converged.
+        Whether the target was reached and `fun` is not above it (if it is an average, `fun` and
+        two standard errors); without a target, whether the search converged.
     status : int
         The number of the stop reason.
     message : str
@@ -167,7 +167,7 @@ def result_of(
     success, target = reason.converged and average < math.inf, settings.limits["target"]
     if target is not None:
         # By what is returned: one lucky value of a noisy objective is no success.
-        success = reason is StopReason.TARGET_REACHED and average <= target
+        success = reason is StopReason.TARGET_REACHED and sure_of(average, error) <= target
     # An unfinished generation has no line yet; nor has a point that was no candidate.
     written = state.history.last_best
     unwritten = state.partial.evaluations or (state.evaluations and written != state.best_value)
@@ -178,7 +178,7 @@ def result_of(
         nit=state.generations,
         success=success and feasible,
         status=reason.status,
-        message=_in_words(reasons, target),
+        message=_in_words(reasons, target, success),
         reason=reason,
         reasons=reasons,
         noisy=state.noise.noisy,
@@ -218,8 +218,13 @@ def _constrained(state: RunState, name: str, averaged: bool) -> tuple[dict[str, 
     return said | {"active": handled.active}, feasible
 
 
-def _in_words(reasons: tuple[StopReason, ...], target: float | None) -> str:
+def _in_words(reasons: tuple[StopReason, ...], target: float | None, success: bool) -> str:
     reason, *others = reasons
+    if reason is StopReason.TARGET_REACHED and not success:
+        return (
+            "Values of the search reached the target, but new values at the point returned do not "
+            "surely: f is noisy, or has changed. Allow more evaluations, or average several in f."
+        )
     if reason is StopReason.INFEASIBLE and others and not others[0].converged:
         return f"{others[0].sentence} {reason.sentence}"  # a spent budget may be all that is wrong
     if target is not None and reason in (StopReason.CONVERGED_X, StopReason.CONVERGED_F):

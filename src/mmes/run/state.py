@@ -179,8 +179,17 @@ class RunState:
 
     @property
     def judged_value(self) -> float:
-        """The value that a target is compared with: the best one, or the best validation loss."""
-        return self.best_value if self.validation is None else self.validation.lowest
+        """The value that a target is compared with: the best one, or the best validation loss.
+
+        Under noise the best one is luck: it is the median of the newest generations, and with
+        constraints nothing reaches the target before the end.
+        """
+        if self.validation is not None:
+            return self.validation.lowest
+        if not (self.noise.noisy and self.es.grows) or self.level is not None:
+            return self.best_value
+        soon = self.constraints is not None or self.evaluations < self.noise.not_before
+        return math.inf if soon else self.noise.typical
 
     @property
     def ends_on_batch(self) -> bool:
