@@ -267,3 +267,42 @@ def test_the_default_for_few_variables_is_not_a_success_where_it_is_stuck_on_a_r
     assert r.strategy.startswith("active-cma")
     assert r.success == (r.fun < 1e-8) == (n == 20)
     assert not r.success or r.reason is StopReason.CONVERGED_X
+
+
+def penalty(weight: float, n: int = 6):
+    """Return (x_0 - 3)^2 with an exact penalty, whose crease is x_i = i x_0; the minimum is 0."""
+    slopes = np.arange(1, n)
+    return lambda x: (x[:, 0] - 3) ** 2 + weight * np.abs(x[:, 1:] - slopes * x[:, :1]).sum(1)
+
+
+@pytest.mark.parametrize("weight", [1e4, 1e5, 1e6, 1e8])
+@pytest.mark.parametrize(("n", "seed"), [(6, 1), (8, 2)])
+def test_steps_that_become_short_by_their_axes_are_a_kink_too(n, seed, weight):
+    """Failed before: CONVERGED_X near 9. The axes shrank with sigma: r fell to 0.03 to 0.07."""
+    r = mmes.minimize(
+        penalty(weight, n), np.zeros(n), 0.3, vectorized=True, seed=seed, max_evaluations=10_000
+    )
+    assert r.nfev > 5000  # it looked again
+    assert not r.success or r.fun < 1e-6
+
+
+@pytest.mark.parametrize("strategy", ["cma-es", "active-cma"])
+@pytest.mark.parametrize("factor", ["cholesky", "eigen"])
+def test_the_mean_axis_is_the_root_of_the_determinant(strategy, factor):
+    es = STRATEGIES[strategy](np.ones(5), 1.0, seed=1, factor=factor)
+    for _ in range(50):
+        es.tell([float(x @ (x * [1, 10, 100, 1e3, 1e4])) for x in es.ask()])
+    root = np.linalg.det(es.search.state.covariance) ** (1 / 10)
+    assert es.search.mean_axis() == pytest.approx(root, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 5, 10])
+def test_a_smooth_function_is_not_looked_at_twice(n):
+    """The rule for steps by all axes: r of smooth functions is 0.03 at most where sigma falls."""
+    sizes = np.logspace(0, 6, n)
+    for seed in range(3):
+        es = STRATEGIES["active-cma"](start(n, seed), 3.0, seed=seed)
+        while es.stop(max_evaluations=20_000) is None:
+            es.tell((es.ask() ** 2) @ sizes)
+        assert es.stop() is StopReason.CONVERGED_X
+        assert not es.look_again()
