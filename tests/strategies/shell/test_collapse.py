@@ -286,6 +286,42 @@ def test_steps_that_become_short_by_their_axes_are_a_kink_too(n, seed, weight):
     assert not r.success or r.fun < 1e-6
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_ends_that_agree_only_roughly_are_not_the_same(seed):
+    """Failed before: CONVERGED_X near 9, as 1e-10 of the fall from 5e7 counted as the same."""
+    r = mmes.minimize(
+        penalty(1e8, 12), np.zeros(12), 0.3, vectorized=True, seed=seed, max_evaluations=30_000
+    )
+    assert not r.success or r.fun < 1e-6
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_success_is_not_claimed_where_the_best_point_is_elsewhere(seed):
+    """Failed before: CONVERGED_X at 1, the value of the start, though the minimum is 0.
+
+    Along the crease values fall by less than the last steps can tell.
+    """
+
+    def chebyshev_rosenbrock(x):
+        return (x[:, 0] - 1) ** 2 / 4 + np.abs(x[:, 1:] - 2 * x[:, :-1] ** 2 + 1).sum(1)
+
+    x0 = np.ones(20)
+    x0[0] = -1
+    r = mmes.minimize(
+        chebyshev_rosenbrock, x0, 0.3, vectorized=True, seed=seed, max_evaluations=40_000
+    )
+    assert r.reason is StopReason.STAGNATED
+    assert not r.success
+
+
+def test_where_values_end_must_not_be_above_the_best_value() -> None:
+    watch = ended(watched(lambda s: 1 + s, 12 * PACE), 1.0)
+    again = ended(watch.anew(watch.look_again()), 1.0)
+    assert not again.doubted
+    again.observe(20_000, 1e-9, 1.0, SIZE, 1.0, 0.9)  # seen before the kink
+    assert again.doubted
+
+
 @pytest.mark.parametrize("strategy", ["cma-es", "active-cma"])
 @pytest.mark.parametrize("factor", ["cholesky", "eigen"])
 def test_the_mean_axis_is_the_root_of_the_determinant(strategy, factor):

@@ -204,7 +204,8 @@ class AskTell(Lifecycle):
             size, damping = ranked.size, self.options.get("damping", 1.0)
             median = compared.item(ranking.item(size // 2))
             step = sigma * self._mean_axis()
-            self._rules.collapse.observe(self.generation, step, median, size, damping)
+            best = self._best_value
+            self._rules.collapse.observe(self.generation, step, median, size, damping, best)
 
 
 def _ties_decide(values: Vector, ranking: Indices, failures: int) -> bool:

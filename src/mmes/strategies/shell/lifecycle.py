@@ -45,6 +45,9 @@ from mmes.strategies.shell.setup import (
 from mmes.strategies.shell.state import COUNTS, arguments_of, check_sizes
 from mmes.strategies.shell.stopping import StopRules
 
+# After a kink, the best point must be where the search ends, up to this share of the first steps.
+_APART = 1e-3
+
 
 class Lifecycle(Optimizer):
     """The part of `AskTell` that creates, grows, saves and restores its search."""
@@ -318,6 +321,15 @@ class Lifecycle(Optimizer):
                 sigma = min(sigma, self._rules.first_sigma(self.search))
             self.resume_at(sigma)
         return step is not None
+
+    def strayed(self, best: Any) -> bool:
+        collapse = self._rules.collapse
+        # N.B. a search with axes is small and on the host.
+        if self._axes is None or collapse is None or not collapse.kinked:
+            return False
+        apart = np.asarray(best, dtype=np.float64).ravel() - np.asarray(self.mean).ravel()
+        longest = self._rules.first_sigma(self.search) * self.search.spread()
+        return float(np.max(np.abs(apart))) > _APART * longest
 
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that are outside only by rounding."""
