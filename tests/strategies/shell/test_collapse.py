@@ -342,3 +342,24 @@ def test_a_smooth_function_is_not_looked_at_twice(n):
             es.tell((es.ask() ** 2) @ sizes)
         assert es.stop() is StopReason.CONVERGED_X
         assert not es.look_again()
+
+
+@pytest.mark.parametrize("generations", [150, 330, 700])
+def test_a_run_that_looks_again_is_resumed_to_the_bit(tmp_path, generations: int) -> None:
+    f, path = penalty(1e5), tmp_path / "run.mmes"
+    options = {"vectorized": True, "seed": 1, "max_evaluations": 8000}
+    whole = mmes.minimize(f, np.zeros(6), 0.3, **options)
+    part = {"max_generations": generations, "checkpoint": path}
+    mmes.minimize(f, np.zeros(6), 0.3, **options, **part)
+    resumed = mmes.resume(path, f, max_generations=None)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert (resumed.sigma, resumed.nfev) == (whole.sigma, whole.nfev)
+
+
+def test_a_state_without_the_best_value_is_read() -> None:
+    """Checkpoints from before it was kept."""
+    arrays = watched(lambda s: s, 12 * PACE).arrays()
+    del arrays["collapse_best"]
+    other = Collapse(N, 1.0)
+    other.restore(arrays)
+    assert other.kinked
