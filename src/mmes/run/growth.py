@@ -121,6 +121,8 @@ class Growth:
         state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
         # Nobody knows what the search has converged to where generations cannot be compared.
         unsure = self._options["noise"] != "no" and state.es.grows and state.noise.jumps
+        if reason in SUSPICIOUS and state.start == 0:
+            unsure = unsure or state.es.strayed(state.best_seen()[1])
         return StopReason.STAGNATED if unsure and reason in SUSPICIOUS else reason
 
     def _handle_ceiling(self, reason: StopReason | None) -> StopReason | None:

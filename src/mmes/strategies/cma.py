@@ -145,6 +145,12 @@ class CMASearch(SearchBase[State]):
             max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
         )
 
+    def mean_axis(self) -> float:
+        """Return the n-th root of the determinant of A, with which candidates were drawn."""
+        root = self.state.root
+        axes = np.diagonal(root) if not self._eigen else np.sqrt(np.einsum("ij,ij->j", root, root))
+        return math.exp(float(np.log(np.abs(axes)).mean()))
+
     def sample(self, population: Vector, generation: int, rows: Indices | None = None) -> None:
         """x_k = m + sigma y_k, y_k = A z_k, z_k ~ N(0, I)."""
         state, draws = self.state, self.population.draws

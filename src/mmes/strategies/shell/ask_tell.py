@@ -203,7 +203,9 @@ class AskTell(Lifecycle):
         if self._rules.collapse is not None and not failed:
             size, damping = ranked.size, self.options.get("damping", 1.0)
             median = compared.item(ranking.item(size // 2))
-            self._rules.collapse.observe(self.generation, sigma, median, size, damping)
+            step = sigma * self._mean_axis()
+            best = self._best_value
+            self._rules.collapse.observe(self.generation, step, median, size, damping, best)
 
 
 def _ties_decide(values: Vector, ranking: Indices, failures: int) -> bool:

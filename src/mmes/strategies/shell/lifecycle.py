@@ -27,6 +27,7 @@ from mmes.strategies.shell.optimizer import Optimizer
 from mmes.strategies.shell.options import COMMON_OPTIONS
 from mmes.strategies.shell.protocol import (
     HasArchive,
+    HasAxes,
     MakesParents,
     Probes,
     Search,
@@ -43,6 +44,9 @@ from mmes.strategies.shell.setup import (
 )
 from mmes.strategies.shell.state import COUNTS, arguments_of, check_sizes
 from mmes.strategies.shell.stopping import StopRules
+
+# After a kink, the best point must be where the search ends, up to this share of the first steps.
+_APART = 1e-3
 
 
 class Lifecycle(Optimizer):
@@ -121,7 +125,7 @@ class Lifecycle(Optimizer):
             window=patience(self._setup.degrees_of_freedom, self.box),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
-            collapse=Collapse(self._n, self.sigma0) if watched else None,
+            collapse=self._watch() if watched else None,
             rounded=self._rounded,
         )
 
@@ -136,6 +140,14 @@ class Lifecycle(Optimizer):
         self._probes = search if isinstance(search, Probes) and search.probing else None
         self._ahead = search if isinstance(search, UpdatesAhead) else None
         self._alone = search if isinstance(search, MakesParents) else None
+        self._axes = search if isinstance(search, HasAxes) else None
+
+    def _watch(self) -> Collapse:
+        return Collapse(self._n, self.sigma0 * self._mean_axis(), self._axes is not None)
+
+    def _mean_axis(self) -> float:
+        """Return the mean of the axes: with sigma it tells how short steps are, if it is known."""
+        return 1.0 if self._axes is None else self._axes.mean_axis()
 
     # What a user reads
 
@@ -291,20 +303,33 @@ class Lifecycle(Optimizer):
         """Continue with this mutation strength; the tests on values start again."""
         self.search.sigma = checked_sigma(sigma)
         self._mean_seen = None
-        self._rules.begin_anew(sigma)
+        self._rules.begin_anew(sigma * self._mean_axis())
 
     def answer_to_collapse(self) -> tuple[int, float] | None:
         collapse = self._rules.collapse
         if collapse is None or not self.grows_at_kinks:
             return None
-        return collapse.answer(self.population_size)
+        answer = collapse.answer(self.population_size)
+        return None if answer is None else (answer[0], answer[1] / self._mean_axis())
 
     def look_again(self) -> bool:
         collapse = self._rules.collapse
-        sigma = None if collapse is None else collapse.look_again()
-        if sigma is not None:
+        step = None if collapse is None else collapse.look_again()
+        if step is not None:
+            sigma = step / self._mean_axis()
+            if self._axes is not None:  # the longest axis may have grown while the mean fell
+                sigma = min(sigma, self._rules.first_sigma(self.search))
             self.resume_at(sigma)
-        return sigma is not None
+        return step is not None
+
+    def strayed(self, best: Any) -> bool:
+        collapse = self._rules.collapse
+        # N.B. a search with axes is small and on the host.
+        if self._axes is None or collapse is None or not collapse.kinked:
+            return False
+        apart = np.asarray(best, dtype=np.float64).ravel() - np.asarray(self.mean).ravel()
+        longest = self._rules.first_sigma(self.search) * self.search.spread()
+        return float(np.max(np.abs(apart))) > _APART * longest
 
     def _walls(self) -> Box | None:
         """Return the walls of the box, for points that are outside only by rounding."""

@@ -260,6 +260,14 @@ class Optimizer(ABC):
         """
         return False
 
+    def strayed(self, best: Any) -> bool:
+        """Return whether it has seen a kink, and is not where the best point is.
+
+        Steps that have become short say nothing about that point then. Strategies that do not
+        check this return False.
+        """
+        return False
+
     def grow(self, sigma: float | None = None, doublings: int = 1, kinked: bool = False) -> None:
         """Double the population in place, if `grows` is true.
 

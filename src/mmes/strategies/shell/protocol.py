@@ -143,6 +143,15 @@ class HasArchive(Protocol):
 
 
 @runtime_checkable
+class HasAxes(Protocol):
+    """A search whose distribution may become smaller in all directions while sigma stays."""
+
+    def mean_axis(self) -> float:
+        """Return the geometric mean of the axes of its distribution, relative to sigma."""
+        ...
+
+
+@runtime_checkable
 class MakesParents(Protocol):
     """A search that can update without the population: it generates the parents again."""
 

@@ -172,11 +172,15 @@ class StopRules:
         """
         return reason if self._failing <= MOST_FAILURES else StopReason.STAGNATED
 
-    def begin_anew(self, sigma: float) -> None:
+    def first_sigma(self, search: Search) -> float:
+        """Return the mutation strength with which the largest step is what it was at the start."""
+        return self._sigma0 * self._first_spread / search.spread()
+
+    def begin_anew(self, step: float) -> None:
         """Reset the tests on values and steps: the search continues with these steps."""
         self._short_steps = 0
         if self.collapse is not None:
-            self.collapse = self.collapse.anew(sigma)
+            self.collapse = self.collapse.anew(step)
         if self._standstill is not None:
             self._standstill = self._standstill.anew()
 
