@@ -12,6 +12,7 @@ import pytest
 import mmes
 from mmes.base.reasons import StopReason
 from mmes.spaces.boxes import Rounded
+from mmes.strategies import ActiveCMA
 from mmes.strategies.shell.protocol import Search
 from mmes.strategies.shell.standstill import ValueHistory
 from mmes.strategies.shell.stopping import StopRules
@@ -188,6 +189,61 @@ def test_equal_values_of_a_loss_that_counts_errors_are_no_success(
     r = mmes.minimize(errors, start, 0.5, strategy=strategy, max_evaluations=20_000, seed=seed)
     assert r.reason in (StopReason.STAGNATED, StopReason.MAX_EVALUATIONS)
     assert not r.success
+
+
+LOWER = np.linspace(0.1, 0.7, 6)
+SOLVED = {
+    "one variable": (lambda x: float((x[0] - 1) ** 2 + 1), {"x0": [0.0], "sigma0": 0.3}),
+    "a large value": (lambda x: float((x[0] - 1) ** 2 + 1e6), {"x0": [0.0], "sigma0": 0.3}),
+    "cosine": (lambda x: math.cos(x[0]), {"x0": [2.0], "sigma0": 0.3}),
+    "a corner": (lambda x: float(x.sum()), {"bounds": ([1.0, 1.0], [2.0, 2.0])}),
+    "inside a box": (lambda x: float((x - 1) @ (x - 1)) + 1, {"bounds": ([-5.0, -5.0], 5.0)}),
+    "one is free": (lambda x: float((x - 1) @ (x - 1)), {"bounds": ([2, 2, -5], [2, 2, 5])}),
+    "a vertex": (lambda x: float((x - LOWER).sum()), {"bounds": (LOWER, 2.0)}),
+}
+
+
+@pytest.mark.parametrize("problem", SOLVED)
+@pytest.mark.parametrize("strategy", ["auto", "cma-es", "sep-cma", "mmes", "rm-es"])
+def test_equal_values_of_points_close_together_are_no_plateau(strategy: str, problem: str) -> None:
+    """Sigma grew to its limit while the scales of few variables shrank: STAGNATED."""
+    f, where = SOLVED[problem]
+    for seed in range(3):
+        r = mmes.minimize(f, **where, strategy=strategy, max_evaluations=20_000, seed=seed)
+        assert r.success, r.message
+        assert r.nfev < 5000
+
+
+UNSOLVED = {
+    "relu": lambda x: 1 + float(np.maximum(x, 0).sum()),
+    "tail": lambda x: 1 + float(np.exp(np.minimum(x, 700)).sum()),
+    "cap": lambda x: max(float(x @ x), 1.0),
+    "floor": lambda x: float(np.floor(10 * (x @ x))),
+}
+
+
+@pytest.mark.parametrize("problem", UNSOLVED)
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("strategy", ["auto", "sep-cma", "mmes"])
+def test_a_plateau_of_few_variables_is_no_success(strategy: str, n: int, problem: str) -> None:
+    """Chance alone shrinks their scales: sigma is at its limit, and steps are not."""
+    for seed in range(3):
+        r = mmes.minimize(UNSOLVED[problem], np.full(n, 3.0), 0.5, strategy=strategy, seed=seed)
+        assert (r.reason, r.success) == (StopReason.STAGNATED, False)
+
+
+def test_how_far_apart_equal_values_lay_is_saved() -> None:
+    def halves(x: np.ndarray) -> float:
+        return 1 + float(np.maximum(x, 0).sum())
+
+    es = ActiveCMA([3.0], 0.5, seed=1)
+    while es.stop() is None:
+        es.tell([halves(x) for x in es.ask()])
+    state = es.state()
+    assert state["equal_over"] > 0.5
+    assert ActiveCMA.from_state(state).stop() is StopReason.STAGNATED
+    del state["equal_over"]  # a state of before
+    assert ActiveCMA.from_state(state).stop() is StopReason.STAGNATED
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

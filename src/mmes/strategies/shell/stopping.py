@@ -25,6 +25,11 @@ _FAILURE_RATE = 0.05
 MOST_FAILURES = 0.3
 # Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
 _NEAR_WIDEST = 0.5
+# Equal values at points closer than this share of the first steps do not tell a plateau from an
+# optimum. To have points farther apart sigma may grow beyond its limit, by the second at most.
+_SHORT, _FARTHER = 1e-2, 1e6
+# What remains per generation of how far apart points with equal values were.
+_REMEMBERED = 0.97
 # Steps of this share of the largest variable are far below its resolution, and still above that of
 # one that is smaller by 1e-8. Nobody looks before sigma has fallen by the second.
 _RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
@@ -64,6 +69,7 @@ class StopRules:
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
+        self._equal_over = 0.0  # how far apart points with equal values lay: 1 is far
         window = options["stagnation_window"] or window
         self._standstill = (
             None
@@ -149,6 +155,19 @@ class StopRules:
         long = sigma > _STILL_LONG * self._sigma0
         return not self._integers or (long and not self._only_integers)
 
+    def longest_on_plateau(self, sigma: float, apart: float, widest: float) -> float:
+        """Return up to where a plateau leads sigma, and take note of how wide the plateau is.
+
+        `apart` is the distance between two candidates with the same value, and `widest` the usual
+        limit.
+        """
+        if self._integers:
+            return widest
+        if sigma > _NEAR_WIDEST * widest:
+            share = min(apart / (_SHORT * self._sigma0 * self._first_spread), 1.0)
+            self._equal_over = max(share, _REMEMBERED * self._equal_over)
+        return widest if self._equal_over == 1.0 else _FARTHER * widest
+
     def _on_plateau(self, still: ValueHistory, sigma: float, widest: float) -> bool:
         """Return whether equal values are those of a plateau, rather than of a converged search.
 
@@ -158,7 +177,11 @@ class StopRules:
         """
         if self._integers:
             return self.may_be_plateau(sigma)
-        return still.on_steps or sigma > _NEAR_WIDEST * widest
+        if still.on_steps or sigma <= _NEAR_WIDEST * widest:
+            return still.on_steps
+        # Not sigma alone: the scales of few variables may shrink as fast as it grows, by what is
+        # selected near an optimum. The points are then as close to each other as before.
+        return self._equal_over > _NEAR_WIDEST
 
     @property
     def _doubted(self) -> bool:
@@ -174,7 +197,7 @@ class StopRules:
 
     def begin_anew(self, sigma: float) -> None:
         """Reset the tests on values and steps: the search continues with these steps."""
-        self._short_steps = 0
+        self._short_steps, self._equal_over = 0, 0.0
         if self.collapse is not None:
             self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:
@@ -187,6 +210,7 @@ class StopRules:
             "failing": self._failing,
             "unbounded": self._unbounded,
             "short_steps": self._short_steps,
+            "equal_over": self._equal_over,
             "farthest": self._farthest,
             "first_spread": self._first_spread,
         }
@@ -205,6 +229,8 @@ class StopRules:
         self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
         self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
+        # Of older states: a plateau, if sigma is that large.
+        self._equal_over = checked_scalar("equal_over", state.get("equal_over", 1.0), 0.0, 0.0, 1.0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
