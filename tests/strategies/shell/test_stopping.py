@@ -36,6 +36,17 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
 
 
+@pytest.mark.parametrize(
+    ("target", "kind"), [("a", ValueError), ([1], TypeError), (True, TypeError)]
+)
+def test_a_target_that_is_no_number_is_refused(target: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="target must be a finite number"):
+        make().stop(target=target)  # type: ignore[arg-type]
+    for number in (math.inf, math.nan):
+        with pytest.raises(ValueError, match="target must be a finite number"):
+            make().stop(target=number)
+
+
 @dataclass
 class Drifting:
     """A search whose sigma and whose largest scale of a variable are given."""
