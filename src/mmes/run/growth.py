@@ -60,6 +60,9 @@ class Growth:
         state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
         # Nobody knows what the search has converged to where generations cannot be compared.
         unsure = self._options["noise"] != "no" and state.es.grows and state.noise.jumps
+        # Integers under constraints jump, but whether they come back to the best point is known.
+        back = None if state.constraints is None else state.constraints.came_back
+        unsure = unsure if back is None else not back
         return StopReason.STAGNATED if unsure and reason in SUSPICIOUS else reason
 
     def _handle_ceiling(self, reason: StopReason | None) -> StopReason | None:

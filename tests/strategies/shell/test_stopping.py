@@ -14,7 +14,7 @@ from mmes.base.reasons import StopReason
 from mmes.spaces.boxes import Rounded
 from mmes.strategies import ActiveCMA
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.standstill import NothingBetter, ValueHistory
 from mmes.strategies.shell.stopping import StopRules
 
 N = 8
@@ -277,3 +277,21 @@ def test_short_steps_of_a_search_with_integers_are_forgotten_when_sigma_is_set()
     assert list(ends.reasons(search, es.kernel, 16)) == [StopReason.CONVERGED_X]
     ends.begin_anew(0.5)
     assert list(ends.reasons(search, es.kernel, 16)) == []
+
+
+def test_a_search_of_integers_is_over_when_it_keeps_coming_back_to_the_best_value() -> None:
+    def watched(values: list[float], integers: int = 1) -> NothingBetter:
+        counts = NothingBetter(integers, 0.5)
+        for generation, value in enumerate(values):
+            counts.see(min(values[: generation + 1]), value, 0.0)
+            if generation == 300:
+                twin = NothingBetter(integers, 0.5)
+                twin.restore(counts.entries())
+                counts = twin
+        return counts
+
+    assert watched([2.0] + [1.0, 1.0, 3.0] * 140).over
+    assert not watched([2.0] + [1.0, 1.0, 3.0] * 130).over
+    assert not watched([2.0] + [1.0, 1.0, 3.0] * 140, integers=20).over
+    assert not watched([1.0] + [2.0] * 500).over
+    assert not watched([1.0] * 300 + [0.9] * 300).over

@@ -172,7 +172,7 @@ class AskTell(Lifecycle):
             points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
-        rounded, short = self._rounded, False
+        rounded, short = self._rounded, math.inf
         if rounded is not None:  # some candidates always leave the integers that are the best
             highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
@@ -193,7 +193,8 @@ class AskTell(Lifecycle):
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)
-                short = search.sigma <= least == smallest
+                if least == smallest:
+                    short = search.sigma / least if least else math.inf
                 search.sigma = max(search.sigma, least)
             tied = _tied(ranked, ranking, failures)
             if tied is not None and self._rules.may_be_plateau(sigma):

@@ -14,7 +14,7 @@ from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.standstill import NothingBetter, ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
@@ -35,6 +35,10 @@ _REMEMBERED = 0.97
 _RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
 # With integers: where sigma is above this share of the first, the search has not converged.
 _STILL_LONG = 1e-3
+# Steps longer than the shortest by this much are no longer short; constraints keep them moving.
+_ALMOST = 10.0
+# A search of integers that has converged comes back to the best value in this share of generations.
+_CAME_BACK = 0.9
 
 
 class StopRules:
@@ -66,6 +70,7 @@ class StopRules:
         self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
         self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
         self._window, self._short_steps = window, 0
+        self._nothing_better = NothingBetter(rounded.count if rounded else 0, _CAME_BACK)
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
@@ -83,20 +88,24 @@ class StopRules:
         best: float,
         extremes: tuple[float, float],
         failed: float,
-        short: bool = False,
+        short: float = math.inf,
     ) -> None:
         """Take note of the generation that ends, with its number from 1 and the best value so far.
 
         `extremes` are its lowest and highest value, failures left out; inf and inf where all
-        failed. `failed` is the share of its candidates that failed. With integers, `short` says
-        whether the steps of the other variables are as short as they may be.
+        failed. `failed` is the share of its candidates that failed. With integers, `short` is the
+        length of the steps of the other variables, 1 where they are as short as they may be.
         """
         self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
         self._failing += _FAILURE_RATE * (failed - self._failing)
         self._unbounded = self._unbounded or extremes[0] == -math.inf
-        self._short_steps = self._short_steps + 1 if short else 0
+        if short > _ALMOST:
+            self._short_steps = 0
+        self._short_steps += short <= 1.0
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
+            if self._only_integers:
+                self._nothing_better.see(best, extremes[0], self._standstill.same)
 
     def reasons(
         self, search: Search, kernel: Kernel, generation: int, widest: float = math.inf
@@ -115,6 +124,8 @@ class StopRules:
             yield StopReason.ALL_FAILED
         if still is not None and still.flat:
             yield StopReason.FLAT
+        if still is not None and not still.flat and self._nothing_better.over:
+            yield self._trusted(StopReason.CONVERGED_F)
         if still is not None and still.converged:
             lost = self._doubted or self._on_plateau(still, sigma, widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
@@ -198,6 +209,7 @@ class StopRules:
     def begin_anew(self, sigma: float) -> None:
         """Reset the tests on values and steps: the search continues with these steps."""
         self._short_steps, self._equal_over = 0, 0.0
+        self._nothing_better = self._nothing_better.anew()
         if self.collapse is not None:
             self.collapse = self.collapse.anew(sigma)
         if self._standstill is not None:
@@ -211,6 +223,7 @@ class StopRules:
             "unbounded": self._unbounded,
             "short_steps": self._short_steps,
             "equal_over": self._equal_over,
+            "nothing_better": self._nothing_better.entries(),
             "farthest": self._farthest,
             "first_spread": self._first_spread,
         }
@@ -229,6 +242,7 @@ class StopRules:
         self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
         self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
+        self._nothing_better.restore(state.get("nothing_better"))
         # Of older states: a plateau, if sigma is that large.
         self._equal_over = checked_scalar("equal_over", state.get("equal_over", 1.0), 0.0, 0.0, 1.0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
