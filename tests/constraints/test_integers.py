@@ -149,3 +149,53 @@ def test_ask_and_tell_go_on_from_their_state() -> None:
 def test_what_cannot_be_is_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         run(**more)
+
+
+def knapsack(x: Any) -> float:
+    return float(-np.arange(1, 11) @ x)
+
+
+def near_one(x: Any) -> float:
+    return float((x - 1) @ (x - 1))
+
+
+SUM = {"x0": np.zeros(4), "sigma0": 1.0, "constraints": lambda x: 5 - x[0] - x[1]}
+EQUAL = SUM | {"constraints": mmes.Equality(SUM["constraints"], 1e-6)}
+BITS = {"bounds": (np.zeros(10), np.ones(10)), "integers": True}
+BITS["constraints"] = lambda x: np.arange(10, 0, -1) @ x - 25
+
+
+@pytest.mark.parametrize(
+    ("fun", "where", "optimum", "most"),
+    [
+        (near_one, {"x0": [5.0], "sigma0": 2.0, "integers": True}, 0.0, 2000),
+        (near_one, {"bounds": ([-9], [9]), "integers": True}, 0.0, 2000),
+        (knapsack, BITS, -45.0, 6000),
+        (near_one, SUM | {"integers": True}, 5.0, 4000),
+        (near_one, SUM | {"integers": [0, 1]}, 5.0, 12_000),
+        (near_one, EQUAL | {"integers": True}, 5.0, 4000),
+        (near_one, EQUAL | {"integers": [0, 1]}, 5.0, 12_000),
+    ],
+)
+def test_a_search_of_integers_ends(fun: Any, where: Any, optimum: float, most: int) -> None:
+    """Failed before: one integer was never solved, and constraints went on past 1e5."""
+    for seed in range(2):
+        result = mmes.minimize(fun, **where, seed=seed, max_evaluations=15_000)
+        assert result.success, result.message
+        assert abs(result.fun - optimum) < 1e-4
+        assert result.nfev < most
+
+
+def test_a_search_that_left_its_best_point_is_no_success() -> None:
+    """It ended as converged at other points than the best one, which is not the optimum, 5."""
+    result = mmes.minimize(near_one, **SUM, integers=[0], seed=1)
+    assert result.fun > 5.1
+    assert (result.reason, result.success) == (mmes.StopReason.STAGNATED, False)
+
+
+def test_a_resumed_search_of_integers_ends_where_it_would_have(tmp_path: Path) -> None:
+    path = tmp_path / "run.mmes"
+    whole = mmes.minimize(knapsack, **BITS, seed=1)
+    mmes.minimize(knapsack, **BITS, seed=1, checkpoint=path, max_evaluations=whole.nfev // 2)
+    again = mmes.resume(path, knapsack, constraints=BITS["constraints"], max_evaluations=None)
+    assert (again.nfev, again.fun, again.reason) == (whole.nfev, whole.fun, whole.reason)

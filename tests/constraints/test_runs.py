@@ -68,6 +68,21 @@ def test_an_infeasible_problem_says_so() -> None:
     assert 0.9 < result.constraint_violation < 1.5
 
 
+def test_a_feasible_x_is_not_said_to_violate_constraints() -> None:
+    """Of a constraint in steps: the centre violates it, and the best point does not."""
+    result = mmes.minimize(
+        lambda x: float((x - 1) @ (x - 1)),
+        np.zeros(4),
+        0.3,
+        constraints=lambda x: float(x[0] + x[1] > 1.0),
+        seed=1,
+    )
+    assert (result.reason, result.success) == (StopReason.INFEASIBLE, False)
+    assert result.constraint_violation == 0.0
+    assert "centre" in result.message
+    assert "x does not" in result.message
+
+
 def test_a_budget_that_ends_before_a_feasible_point_is_no_success() -> None:
     result = run(constraints=lambda x: 1e3 - x[0], max_evaluations=50)
     assert result.reason is StopReason.INFEASIBLE

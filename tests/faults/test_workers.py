@@ -102,7 +102,11 @@ def test_row16_a_script_from_a_pipe_may_use_workers(tmp_path):
     assert done.stdout == "50\n", done.stderr
 
 
-@pytest.mark.parametrize("workers", [0, -2, True, 1.5, "two", None])
+def needs_arguments(function, points):
+    return list(map(function, points))
+
+
+@pytest.mark.parametrize("workers", [0, -2, True, 1.5, "two", None, map, needs_arguments])
 def test_workers_must_be_a_number_or_an_executor(workers):
     if workers is None:
         assert plain(workers=None, max_evaluations=9).nfev == 9

@@ -189,3 +189,10 @@ def test_what_cannot_be_combined_is_refused() -> None:
         solve(sphere, constraints=lambda x: x[0])
     with pytest.raises(TypeError, match="real number"):
         solve(lambda x: "good")
+
+
+def test_validations_that_all_fail_are_named() -> None:
+    """Failed before: "The search converged", and no word why it is no success."""
+    result = solve(lambda x: math.nan, max_generations=None)
+    assert (result.success, result.fun) == (False, math.inf)
+    assert result.message.endswith("Every validation failed: it returned NaN or inf.")

@@ -17,7 +17,7 @@ def test_the_first_step_is_a_share_of_each_width() -> None:
     np.testing.assert_allclose(sigma * scale, 0.3 * upper)
     assert sigma == pytest.approx(3.0)  # of the geometric mean, 10
     assert size_of_box(np.zeros(4), np.full(4, 2.0)) == (0.6, None)
-    with pytest.raises(ValueError, match="no width"):
+    with pytest.raises(ValueError, match="all variables are fixed"):
         size_of_box(lower, lower)
 
 
@@ -73,3 +73,31 @@ def test_scale_is_advised_where_several_numbers_are_given() -> None:
         with pytest.raises(TypeError, match="sigma0 must be a finite number > 0") as caught:
             checked_sigma(sigma0)
         assert ("scale=" in str(caught.value)) == advised
+
+
+def test_bounds_that_are_too_large_are_called_so() -> None:
+    """Failed before: they were said not to be finite."""
+    for x0, name in ((None, "x0"), ([0.0, 0.0], "sigma0")):
+        with pytest.raises(ValueError, match=rf"{name} is needed, unless all .* within ±1e\+100"):
+            Space.checked(x0, None, ([-1e300, -1e300], 1e300), None)
+
+
+def test_a_box_of_one_point_is_called_so() -> None:
+    with pytest.raises(ValueError, match="all variables are fixed"):
+        Space.checked(None, None, ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), None)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "mmes"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"xtol": 10.0}, "xtol must be a finite number >= 0 and < 1, not 10.0"),
+        ({"xtol": 1}, "xtol must be a finite number >= 0 and < 1, not 1"),
+        ({"sigma_max": 0.1}, "sigma_max must be > sigma0 = 0.3, not 0.1"),
+        ({"sigma_min": 0.3}, "sigma_min must be < sigma0 = 0.3, not 0.3"),
+    ],
+)
+def test_limits_that_end_a_search_at_its_start_are_refused(strategy, options, message) -> None:
+    """Failed before: xtol=10 was a success after one evaluation."""
+    with pytest.raises(ValueError, match=message):
+        mmes.minimize(lambda x: float(x @ x), np.ones(4), 0.3, strategy=strategy, **options)

@@ -16,6 +16,7 @@ from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
+from mmes.strategies.shell.standstill import NothingBetter
 
 # Values that differ by at most this many units in the last place of f are equal.
 _ULPS = 64
@@ -24,6 +25,12 @@ _WINDOW = 20
 # Values that differ by less than half of what the tolerance of a constraint is worth are equal
 # after so many windows: they may keep moving by that (the cube of Klee and Minty).
 _LONG, _HALF = 25, 0.5
+# Beside integers, real variables no longer change the value if they do by this share of what the
+# integers change.
+_SLIGHT = 1e-5
+# A search of integers comes back to the best feasible point in this share of its generations; in
+# the others all candidates may violate constraints.
+_CAME_BACK = 0.5
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
 # A mean that violates constraints by so many tolerances at most may be moved to satisfy them.
@@ -76,11 +83,18 @@ class Handling:
     """Ranks candidates with the constraints, and remembers the best point.
 
     A constraint counts as satisfied if it is violated by no more than `tolerance`; n is the number
-    of variables.
+    of variables, `integers` of those that are integers and can change, and `alone` says whether no
+    others can.
     """
 
-    def __init__(self, given: Constraints, tolerance: float, n: int):
+    def __init__(
+        self, given: Constraints, tolerance: float, n: int, integers: int = 0, alone: bool = False
+    ):
         self.given, self.tolerance, self.n = given, tolerance, n
+        # The values by which points are ranked never stand still where integers violate constraints
+        # in turn, nor does the mean settle: the best feasible point is what can be judged.
+        self._nothing_better = NothingBetter(integers, _CAME_BACK) if integers else None
+        self._only_integers = alone
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
         # Whether the search has ended at a feasible point; None where nobody has looked yet.
@@ -136,7 +150,10 @@ class Handling:
             return None
         self.settled, measured = None, None
         self._watch(*self._newest)
-        if centre is not None:
+        if centre is None:
+            self._look_for_better(*self._newest)
+        else:  # under noise the best feasible point is a lucky one
+            self._forget_best()
             f, g = self._split(centre)
             measured = float(f[0]), g[0]
         self.changed = self.lagrangian.update(*self._newest, measured)
@@ -159,12 +176,45 @@ class Handling:
         for standstill, same in zip(self._standstills, (rounding, worth), strict=True):
             standstill.see(lowest, highest, same)
 
+    def _look_for_better(self, f: Vector, g: Vector) -> None:
+        """With integers: see whether the search keeps coming back to the best feasible point."""
+        counts, best = self._nothing_better, self.best
+        if counts is None or best is None or not best.feasible:
+            return
+        found = np.where(self._feasible(g), f, np.inf)
+        lowest = float(np.min(found, initial=np.inf, where=~np.isnan(found)))
+        same = _ULPS * math.ulp(abs(best.value))
+        finite = f[np.isfinite(f)]
+        if not self._only_integers and finite.size:  # real variables may still move the value
+            same = max(same, _SLIGHT * float(0.5 * finite.max() - 0.5 * finite.min()))
+        counts.see(best.value, lowest, same)
+        if counts.over:
+            self.settled = True
+
+    def _forget_best(self) -> None:
+        if self._nothing_better is not None:
+            self._nothing_better = self._nothing_better.anew()
+
+    @property
+    def came_back(self) -> bool | None:
+        """With integers: whether the search keeps coming back to the best feasible point.
+
+        None without integers, and before that can be known.
+        """
+        counts = self._nothing_better
+        return None if counts is None or counts.generations < _WINDOW else counts.came_back
+
     @property
     def converged(self) -> bool:
-        """Whether the values were equal for a window of generations."""
+        """Whether the values were equal for a window of generations, or nothing was better.
+
+        After twice as long without anything better integers are at an end, too: see `came_back`.
+        """
+        counts = self._nothing_better if self._only_integers else None
+        ended = counts is not None and (counts.over or counts.generations >= 2 * counts.patience)
         window = max(self.n // 10, _WINDOW)
         rounded, worthless = self._standstills
-        return rounded.count >= window or worthless.count >= _LONG * window
+        return ended or rounded.count >= window or worthless.count >= _LONG * window
 
     @property
     def offset(self) -> float:
@@ -259,6 +309,7 @@ class Handling:
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
         self.settled, self._newest = None, None
         self._standstills = [_Standstill(), _Standstill()]
+        self._forget_best()
 
     # What is known at the end
 
@@ -357,6 +408,7 @@ class Handling:
             "settled": self.settled,
             "tolerance": self.tolerance,
             "standstills": [one.entries() for one in self._standstills],
+            "nothing_better": counts.entries() if (counts := self._nothing_better) else None,
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
@@ -377,6 +429,8 @@ class Handling:
         self.settled = entries["settled"]
         first, second = entries["standstills"]
         self._standstills = [_Standstill.restored(first), _Standstill.restored(second)]
+        if self._nothing_better is not None:
+            self._nothing_better.restore(entries.get("nothing_better"))
         if entries["lagrangian"] is None:
             return
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)

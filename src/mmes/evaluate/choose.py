@@ -79,7 +79,7 @@ def make_evaluator(
                 f"workers.evaluator() must return an object with evaluate and close, not {found!r}"
             )
         return EvaluatorAdapter(found, rows)
-    if not (isinstance(workers, Submits) or callable(workers)):
+    if not (isinstance(workers, Submits) or _makes_something(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "
             "function that creates one, or an object with the methods evaluate and close, not "
@@ -93,6 +93,19 @@ def make_evaluator(
     from mmes.evaluate.futures import FuturesEvaluator
 
     return FuturesEvaluator(task, workers, retries, lost, options["chunk_size"])
+
+
+def _makes_something(thing: Any) -> bool:
+    """Return whether this can be called without arguments, unlike `map`, which SciPy takes."""
+    if not callable(thing) or thing is map:
+        return False
+    try:
+        inspect.signature(thing).bind()
+    except TypeError:
+        return False
+    except ValueError:  # what is written in C may have no signature
+        pass
+    return True
 
 
 def _checked_catch(catch: Any) -> Exceptions:

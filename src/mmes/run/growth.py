@@ -120,8 +120,14 @@ class Growth:
     def _handled(self, reason: StopReason | None) -> StopReason | None:
         state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
         # Nobody knows what the search has converged to where generations cannot be compared.
-        unsure = self._options["noise"] != "no" and state.es.grows and state.noise.jumps
-        if reason in SUSPICIOUS and state.start == 0:
+        asks = self._options["noise"] != "no" and state.es.grows
+        unsure = asks and state.noise.jumps
+        # Integers under constraints jump, but whether they come back to the best point is known.
+        back = None if state.constraints is None else state.constraints.came_back
+        unsure = unsure if back is None else not back
+        # The best value of noise, or with other multipliers, may be elsewhere.
+        told = asks and not state.noise.noisy and state.constraints is None and state.start == 0
+        if told and reason in SUSPICIOUS:
             unsure = unsure or state.es.strayed(state.best_seen()[1])
         return StopReason.STAGNATED if unsure and reason in SUSPICIOUS else reason
 

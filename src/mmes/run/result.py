@@ -17,6 +17,18 @@ from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.strategies import Optimizer
 
+# Said of an INFEASIBLE end if another point than the last one is feasible.
+_ONLY_X = (
+    "The search ended with its centre at a point that violates constraints. x does not: it is the "
+    "best feasible point that was found."
+)
+# Said of a target that single values have reached.
+_NOT_SURELY = (
+    "Values of the search reached the target, but new values at the point returned do not surely: "
+    "f is noisy, or has changed. Allow more evaluations, or average several in f."
+)
+_NOT_VALIDATED = " Every validation failed: it returned NaN or inf."
+
 
 @dataclass(frozen=True)
 class Result:
@@ -168,6 +180,8 @@ def result_of(
     if target is not None:
         # By what is returned: one lucky value of a noisy objective is no success.
         success = reason is StopReason.TARGET_REACHED and sure_of(average, error) <= target
+    judge = state.validation
+    unvalidated = judge is not None and judge.count > 0 and average == math.inf
     # An unfinished generation has no line yet; nor has a point that was no candidate.
     written = state.history.last_best
     unwritten = state.partial.evaluations or (state.evaluations and written != state.best_value)
@@ -178,7 +192,8 @@ def result_of(
         nit=state.generations,
         success=success and feasible,
         status=reason.status,
-        message=_in_words(reasons, target, success),
+        message=_in_words(reasons, target, success, feasible)
+        + (_NOT_VALIDATED if unvalidated else ""),
         reason=reason,
         reasons=reasons,
         noisy=state.noise.noisy,
@@ -218,15 +233,16 @@ def _constrained(state: RunState, name: str, averaged: bool) -> tuple[dict[str, 
     return said | {"active": handled.active}, feasible
 
 
-def _in_words(reasons: tuple[StopReason, ...], target: float | None, success: bool) -> str:
+def _in_words(
+    reasons: tuple[StopReason, ...], target: float | None, success: bool, feasible: bool
+) -> str:
     reason, *others = reasons
     if reason is StopReason.TARGET_REACHED and not success:
-        return (
-            "Values of the search reached the target, but new values at the point returned do not "
-            "surely: f is noisy, or has changed. Allow more evaluations, or average several in f."
-        )
-    if reason is StopReason.INFEASIBLE and others and not others[0].converged:
-        return f"{others[0].sentence} {reason.sentence}"  # a spent budget may be all that is wrong
+        return _NOT_SURELY
+    if reason is StopReason.INFEASIBLE:
+        said = _ONLY_X if feasible else reason.sentence
+        # A spent budget may be all that is wrong.
+        return f"{others[0].sentence} {said}" if others and not others[0].converged else said
     if target is not None and reason in (StopReason.CONVERGED_X, StopReason.CONVERGED_F):
         return f"{reason.sentence} The target was not reached."
     return reason.sentence

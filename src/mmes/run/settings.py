@@ -148,7 +148,11 @@ class RunSettings:
             return None
         from mmes.constraints import Handling
 
-        return Handling(constraints, self.limits["constraint_tolerance"], n)
+        mask, box, integers, alone = self.space.integers, self.space.box, 0, False
+        if mask is not None and box is not None:
+            free = box[0] < box[1]
+            integers, alone = int((free & mask).sum()), not (free & ~mask).any()
+        return Handling(constraints, self.limits["constraint_tolerance"], n, integers, alone)
 
     def smaller_optimizer(self, es: Optimizer, usable: int, machine: str) -> Optimizer:
         """Return the first optimizer with an archive that fits on all machines, with a warning.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.arrays import Vector
-from mmes.spaces.bounds import checked_bounds, checked_inside
+from mmes.spaces.bounds import LARGEST, checked_bounds, checked_inside
 from mmes.spaces.boxes.rounded import integer_box, integer_mask
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.start import checked_point, checked_sigma, checked_steps, size_of_box
@@ -64,7 +64,8 @@ class Space:
             checked_inside(point, *box)
         if point is None and not finite:
             raise ValueError(
-                "x0 is needed, unless all variables have finite lower and upper bounds"
+                "x0 is needed, unless all variables have lower and upper bounds within "
+                f"±{LARGEST:g}; a bound beyond that is none"
             )
         n = point.size if point is not None else box[0].size  # type: ignore[index]
         if sigma0 is not None:
@@ -72,9 +73,9 @@ class Space:
             return cls(point, sigma, box, sizes)
         if box is None or not finite or scale is not None:
             raise ValueError(
-                "sigma0 is needed, unless all bounds are finite and no scale is given; "
-                "choose about a third of the distance from x0, along a typical variable, within "
-                "which the optimum is expected"
+                f"sigma0 is needed, unless all bounds lie within ±{LARGEST:g} and no scale is "
+                "given; choose about a third of the distance from x0, along a typical variable, "
+                "within which the optimum is expected"
             )
         sigma, sizes = size_of_box(*box)
         return cls(point, sigma, box, sizes)

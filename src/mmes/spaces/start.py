@@ -27,7 +27,10 @@ def size_of_box(lower: Vector, upper: Vector) -> tuple[float, Vector | None]:
     """
     width = upper - lower
     if not (width > 0).any():
-        raise ValueError("sigma0 is needed: the box has no width to take it from")
+        raise ValueError(
+            "all variables are fixed, as their lower and upper bounds are equal: nothing is left "
+            "to search"
+        )
     typical = float(np.exp(np.log(width[width > 0]).mean()))
     even = np.all(width == width[0])
     scale = None if even else np.where(width > 0, width / typical, 1.0)

@@ -12,8 +12,9 @@ import pytest
 import mmes
 from mmes.base.reasons import StopReason
 from mmes.spaces.boxes import Rounded
+from mmes.strategies import ActiveCMA
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.standstill import NothingBetter, ValueHistory
 from mmes.strategies.shell.stopping import StopRules
 
 N = 8
@@ -33,6 +34,17 @@ def test_stop_reports_target_and_budget() -> None:
     assert es.stop(max_evaluations=es.population_size + 1) is None
     es.tell([sphere(x) for x in es.ask()])
     assert es.stop(target=es.best_value) is StopReason.TARGET_REACHED
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"), [("a", ValueError), ([1], TypeError), (True, TypeError)]
+)
+def test_a_target_that_is_no_number_is_refused(target: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="target must be a finite number"):
+        make().stop(target=target)  # type: ignore[arg-type]
+    for number in (math.inf, math.nan):
+        with pytest.raises(ValueError, match="target must be a finite number"):
+            make().stop(target=number)
 
 
 @dataclass
@@ -190,6 +202,61 @@ def test_equal_values_of_a_loss_that_counts_errors_are_no_success(
     assert not r.success
 
 
+LOWER = np.linspace(0.1, 0.7, 6)
+SOLVED = {
+    "one variable": (lambda x: float((x[0] - 1) ** 2 + 1), {"x0": [0.0], "sigma0": 0.3}),
+    "a large value": (lambda x: float((x[0] - 1) ** 2 + 1e6), {"x0": [0.0], "sigma0": 0.3}),
+    "cosine": (lambda x: math.cos(x[0]), {"x0": [2.0], "sigma0": 0.3}),
+    "a corner": (lambda x: float(x.sum()), {"bounds": ([1.0, 1.0], [2.0, 2.0])}),
+    "inside a box": (lambda x: float((x - 1) @ (x - 1)) + 1, {"bounds": ([-5.0, -5.0], 5.0)}),
+    "one is free": (lambda x: float((x - 1) @ (x - 1)), {"bounds": ([2, 2, -5], [2, 2, 5])}),
+    "a vertex": (lambda x: float((x - LOWER).sum()), {"bounds": (LOWER, 2.0)}),
+}
+
+
+@pytest.mark.parametrize("problem", SOLVED)
+@pytest.mark.parametrize("strategy", ["auto", "cma-es", "sep-cma", "mmes", "rm-es"])
+def test_equal_values_of_points_close_together_are_no_plateau(strategy: str, problem: str) -> None:
+    """Sigma grew to its limit while the scales of few variables shrank: STAGNATED."""
+    f, where = SOLVED[problem]
+    for seed in range(3):
+        r = mmes.minimize(f, **where, strategy=strategy, max_evaluations=20_000, seed=seed)
+        assert r.success, r.message
+        assert r.nfev < 5000
+
+
+UNSOLVED = {
+    "relu": lambda x: 1 + float(np.maximum(x, 0).sum()),
+    "tail": lambda x: 1 + float(np.exp(np.minimum(x, 700)).sum()),
+    "cap": lambda x: max(float(x @ x), 1.0),
+    "floor": lambda x: float(np.floor(10 * (x @ x))),
+}
+
+
+@pytest.mark.parametrize("problem", UNSOLVED)
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("strategy", ["auto", "sep-cma", "mmes"])
+def test_a_plateau_of_few_variables_is_no_success(strategy: str, n: int, problem: str) -> None:
+    """Chance alone shrinks their scales: sigma is at its limit, and steps are not."""
+    for seed in range(3):
+        r = mmes.minimize(UNSOLVED[problem], np.full(n, 3.0), 0.5, strategy=strategy, seed=seed)
+        assert (r.reason, r.success) == (StopReason.STAGNATED, False)
+
+
+def test_how_far_apart_equal_values_lay_is_saved() -> None:
+    def halves(x: np.ndarray) -> float:
+        return 1 + float(np.maximum(x, 0).sum())
+
+    es = ActiveCMA([3.0], 0.5, seed=1)
+    while es.stop() is None:
+        es.tell([halves(x) for x in es.ask()])
+    state = es.state()
+    assert state["equal_over"] > 0.5
+    assert ActiveCMA.from_state(state).stop() is StopReason.STAGNATED
+    del state["equal_over"]  # a state of before
+    assert ActiveCMA.from_state(state).stop() is StopReason.STAGNATED
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_rounding_is_no_step(kind: type) -> None:
     """Sigma is led to where values differ by rounding again and again: that is convergence."""
@@ -210,3 +277,21 @@ def test_short_steps_of_a_search_with_integers_are_forgotten_when_sigma_is_set()
     assert list(ends.reasons(search, es.kernel, 16)) == [StopReason.CONVERGED_X]
     ends.begin_anew(0.5)
     assert list(ends.reasons(search, es.kernel, 16)) == []
+
+
+def test_a_search_of_integers_is_over_when_it_keeps_coming_back_to_the_best_value() -> None:
+    def watched(values: list[float], integers: int = 1) -> NothingBetter:
+        counts = NothingBetter(integers, 0.5)
+        for generation, value in enumerate(values):
+            counts.see(min(values[: generation + 1]), value, 0.0)
+            if generation == 300:
+                twin = NothingBetter(integers, 0.5)
+                twin.restore(counts.entries())
+                counts = twin
+        return counts
+
+    assert watched([2.0] + [1.0, 1.0, 3.0] * 140).over
+    assert not watched([2.0] + [1.0, 1.0, 3.0] * 130).over
+    assert not watched([2.0] + [1.0, 1.0, 3.0] * 140, integers=20).over
+    assert not watched([1.0] + [2.0] * 500).over
+    assert not watched([1.0] * 300 + [0.9] * 300).over

@@ -133,6 +133,13 @@ class AskTell(Lifecycle):
             return PROBES
         return int(self.generation == 0 and self.search.needs_start_value)
 
+    def _apart(self, first: int, second: int, extra: int) -> float:
+        """Return by how much two candidates differ in one variable; inf if that is not at hand."""
+        points = self._candidates.evaluated
+        if points is None or self.kernel.device is not None:
+            return math.inf
+        return float(np.abs(points[extra + first] - points[extra + second]).max())
+
     def _complete(self, values: Vector) -> None:
         search = self.search
         extra = values.size - search.population_size
@@ -165,7 +172,7 @@ class AskTell(Lifecycle):
             points = None if points is None else self.kernel.part(points, extra)
         failures = int(np.count_nonzero(ranked == np.inf)) if special else 0
         failed = failures == ranked.size
-        rounded, short = self._rounded, False
+        rounded, short = self._rounded, math.inf
         if rounded is not None:  # some candidates always leave the integers that are the best
             highest = ranked.item(ranking.item((ranking.size - 1) // 2))
         # Without information the state stays: the next generation is another draw.
@@ -186,10 +193,16 @@ class AskTell(Lifecycle):
             if rounded is not None:
                 smallest = self.options["xtol"] * self.sigma0
                 least = rounded.least_sigma(search.population_size, smallest)
-                short = search.sigma <= least == smallest
+                if least == smallest:
+                    short = search.sigma / least if least else math.inf
                 search.sigma = max(search.sigma, least)
-            if _ties_decide(ranked, ranking, failures) and self._rules.may_be_plateau(sigma):
-                search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, self._widest))
+            tied = _tied(ranked, ranking, failures)
+            if tied is not None and self._rules.may_be_plateau(sigma):
+                apart = self._apart(*tied, extra)
+                longest = self._rules.longest_on_plateau(sigma, apart, self._widest)
+                # At a vertex of the box points of the search differ where its own do not any more.
+                if apart > 0.0 or self._candidates.mapping is None:
+                    search.sigma = max(sigma, min(sigma * PLATEAU_GROWTH, longest))
         self.generation += 1
         sigma = search.sigma
         if sigma <= self._rules.nothing_below:
@@ -208,7 +221,11 @@ class AskTell(Lifecycle):
             self._rules.collapse.observe(self.generation, step, median, size, damping, best)
 
 
-def _ties_decide(values: Vector, ranking: Indices, failures: int) -> bool:
-    """Return whether the best value is also that of the last parent: the ranking tells nothing."""
+def _tied(values: Vector, ranking: Indices, failures: int) -> tuple[int, int] | None:
+    """Return the best candidate and the last parent if their values are equal.
+
+    The ranking tells nothing then.
+    """
     last = min(max(ranking.size // 2, 2), ranking.size - failures) - 1
-    return last > 0 and values.item(ranking.item(0)) == values.item(ranking.item(last))
+    pair = ranking.item(0), ranking.item(last)
+    return pair if last > 0 and values.item(pair[0]) == values.item(pair[1]) else None

@@ -20,6 +20,8 @@ from mmes.spaces.space import Space
 from mmes.strategies.shell.pending import ExclusiveAccess, Pending, checked_rows, received
 from mmes.strategies.shell.protocol import Vector
 
+_TARGET = Option("target", float, "The target of `stop`.")
+
 
 class Optimizer(ABC):
     """The common base of all optimizers, which `minimize` uses.
@@ -238,7 +240,7 @@ class Optimizer(ABC):
         return tuple(self._reasons(target, max_evaluations))
 
     def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
-        if target is not None and -math.inf < self.best_value <= target:
+        if target is not None and -math.inf < self.best_value <= _TARGET.check(target):
             yield StopReason.TARGET_REACHED
         yield from self._own_reasons()
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:

@@ -38,6 +38,8 @@ COMMON_OPTIONS = (
         "Stop when the steps are shorter than this fraction of the initial steps.",
         default=1e-11,
         low=0,
+        high=1,
+        high_open=True,
     ),
     Option(
         "ftol",

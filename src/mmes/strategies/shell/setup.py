@@ -35,6 +35,10 @@ def setup_in(space: Space, options: dict[str, Any], kernel: Kernel) -> tuple[Set
     """Return the start of an algorithm in a checked space, and the box, also if it is not seen."""
     if space.x0 is None:
         raise ValueError("x0 is needed: an optimizer starts at a point")
+    for name, side, sign in (("sigma_min", -1, "<"), ("sigma_max", 1, ">")):
+        limit = options[name]
+        if limit is not None and side * limit <= side * space.sigma0:
+            raise ValueError(f"{name} must be {sign} sigma0 = {space.sigma0:g}, not {limit!r}")
     start = space.x0.ravel()
     box = None
     if space.box is not None:

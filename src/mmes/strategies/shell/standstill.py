@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
+from typing import Any
 
 import numpy as np
 
 from mmes.base.arrays import Arrays, Vector
+from mmes.base.saved_numbers import checked_scalar
 
 # If the typical value of a generation moves by this share between the quarters of a window, the
 # search is under way.
@@ -22,6 +24,9 @@ ULPS = 4
 # Values of a generation that differ by more than this share of all differences ever seen, and by so
 # many times what counts as the same, are not those of a search that converged.
 APART, TIMES_SAME = 1e-3, 1e3
+# Generations without anything better after which a search of integers may be over: so many, and so
+# many for each integer.
+_FEWEST, _EACH = 400, 40
 
 
 class ValueHistory:
@@ -67,7 +72,7 @@ class ValueHistory:
             return
         self._newest = lowest, highest
         self._ever = min(lowest, self._ever[0]), max(highest, self._ever[1])
-        allowed = max(APART * (self._ever[1] - self._ever[0]), TIMES_SAME * self._same())
+        allowed = max(APART * (self._ever[1] - self._ever[0]), TIMES_SAME * self.same)
         self._apart = 0 if highest - lowest > allowed else self._apart + 1
         self._values.append(lowest)
         longest = LONG * self.window
@@ -91,7 +96,7 @@ class ValueHistory:
     def converged(self) -> bool:
         """Whether the newest generation, and the best of each in the window, are the same."""
         lowest, highest = self._newest
-        same = self._same()
+        same = self.same
         if not highest - lowest <= same or len(self._values) < self.window:
             return False
         recent = self._recent(self.window)
@@ -111,7 +116,8 @@ class ValueHistory:
         """Whether values stopped falling: over the long window, or by the tolerance if given."""
         return not self._fell if self.tolerance is None else self._within_tolerance(self.tolerance)
 
-    def _same(self) -> float:
+    @property
+    def same(self) -> float:
         """Return by how much the newest values may differ and be the same."""
         return self.ftol or ULPS * math.ulp(max(map(abs, self._newest)))
 
@@ -177,6 +183,60 @@ class ValueHistory:
         if not apart < 2.0**53:
             raise ValueError(f"the generations since values lay apart cannot be {apart}")
         self._apart = self.window if apart < 0 else int(apart)  # format 1 did not know it
+
+
+class NothingBetter:
+    """Counts the generations in a row that found nothing better, and those that found the best.
+
+    That is how a search of integers ends: its steps never become short, so that its generations
+    never have equal values for long. It is over when nothing better was found while each of the
+    `integers` changed up and down about twenty times (one of them per generation, by 1), and a
+    `share` of the generations came back to the best value.
+    """
+
+    def __init__(self, integers: int, share: float):
+        self.patience, self.share = max(_FEWEST, _EACH * integers), share
+        self.level = math.inf
+        self.generations, self.again = 0, 0
+
+    def anew(self) -> NothingBetter:
+        """Return one with the same rule that has counted nothing."""
+        fresh = NothingBetter(0, self.share)
+        fresh.patience = self.patience
+        return fresh
+
+    def see(self, best: float, lowest: float, same: float) -> None:
+        """Take note of the best value so far and of the lowest one of a generation.
+
+        Values that differ by no more than `same` are equal.
+        """
+        if not abs(best - self.level) <= same:
+            self.level, self.generations, self.again = best, 0, 0
+        elif math.isfinite(best):
+            self.generations += 1
+            self.again += abs(lowest - best) <= same
+
+    @property
+    def over(self) -> bool:
+        """Whether the search has converged."""
+        return self.generations >= self.patience and self.came_back
+
+    @property
+    def came_back(self) -> bool:
+        """Whether enough of these generations came back to the best value."""
+        return self.again >= self.share * self.generations
+
+    def entries(self) -> list[Any]:
+        """Return the state."""
+        return [self.generations, self.again, self.level if math.isfinite(self.level) else None]
+
+    def restore(self, entries: list[Any] | None) -> None:
+        """Take over what `entries` returned; None of a state that had no such count."""
+        if entries is not None:
+            generations, again, level = entries
+            self.generations = checked_scalar("generations", generations, 0)
+            self.again = checked_scalar("again", again, 0, 0, self.generations)
+            self.level = math.inf if level is None else checked_scalar("level", level, 0.0)
 
 
 def median(values: Vector) -> float:

@@ -14,7 +14,7 @@ from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import ValueHistory
+from mmes.strategies.shell.standstill import NothingBetter, ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
@@ -25,11 +25,20 @@ _FAILURE_RATE = 0.05
 MOST_FAILURES = 0.3
 # Above this share of the largest sigma that a plateau may lead to, equal values are a plateau.
 _NEAR_WIDEST = 0.5
+# Equal values at points closer than this share of the first steps do not tell a plateau from an
+# optimum. To have points farther apart sigma may grow beyond its limit, by the second at most.
+_SHORT, _FARTHER = 1e-2, 1e6
+# What remains per generation of how far apart points with equal values were.
+_REMEMBERED = 0.97
 # Steps of this share of the largest variable are far below its resolution, and still above that of
 # one that is smaller by 1e-8. Nobody looks before sigma has fallen by the second.
 _RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
 # With integers: where sigma is above this share of the first, the search has not converged.
 _STILL_LONG = 1e-3
+# Steps longer than the shortest by this much are no longer short; constraints keep them moving.
+_ALMOST = 10.0
+# A search of integers that has converged comes back to the best value in this share of generations.
+_CAME_BACK = 0.9
 
 
 class StopRules:
@@ -61,9 +70,11 @@ class StopRules:
         self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
         self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
         self._window, self._short_steps = window, 0
+        self._nothing_better = NothingBetter(rounded.count if rounded else 0, _CAME_BACK)
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
+        self._equal_over = 0.0  # how far apart points with equal values lay: 1 is far
         window = options["stagnation_window"] or window
         self._standstill = (
             None
@@ -77,20 +88,24 @@ class StopRules:
         best: float,
         extremes: tuple[float, float],
         failed: float,
-        short: bool = False,
+        short: float = math.inf,
     ) -> None:
         """Take note of the generation that ends, with its number from 1 and the best value so far.
 
         `extremes` are its lowest and highest value, failures left out; inf and inf where all
-        failed. `failed` is the share of its candidates that failed. With integers, `short` says
-        whether the steps of the other variables are as short as they may be.
+        failed. `failed` is the share of its candidates that failed. With integers, `short` is the
+        length of the steps of the other variables, 1 where they are as short as they may be.
         """
         self._failures_in_a_row = self._failures_in_a_row + 1 if failed == 1.0 else 0
         self._failing += _FAILURE_RATE * (failed - self._failing)
         self._unbounded = self._unbounded or extremes[0] == -math.inf
-        self._short_steps = self._short_steps + 1 if short else 0
+        if short > _ALMOST:
+            self._short_steps = 0
+        self._short_steps += short <= 1.0
         if self._standstill is not None:
             self._standstill.observe(generation, best, *extremes)
+            if self._only_integers:
+                self._nothing_better.see(best, extremes[0], self._standstill.same)
 
     def reasons(
         self, search: Search, kernel: Kernel, generation: int, widest: float = math.inf
@@ -109,6 +124,8 @@ class StopRules:
             yield StopReason.ALL_FAILED
         if still is not None and still.flat:
             yield StopReason.FLAT
+        if still is not None and not still.flat and self._nothing_better.over:
+            yield self._trusted(StopReason.CONVERGED_F)
         if still is not None and still.converged:
             lost = self._doubted or self._on_plateau(still, sigma, widest)
             yield StopReason.STAGNATED if lost else self._trusted(StopReason.CONVERGED_F)
@@ -149,6 +166,19 @@ class StopRules:
         long = sigma > _STILL_LONG * self._sigma0
         return not self._integers or (long and not self._only_integers)
 
+    def longest_on_plateau(self, sigma: float, apart: float, widest: float) -> float:
+        """Return up to where a plateau leads sigma, and take note of how wide the plateau is.
+
+        `apart` is the distance between two candidates with the same value, and `widest` the usual
+        limit.
+        """
+        if self._integers:
+            return widest
+        if sigma > _NEAR_WIDEST * widest:
+            share = min(apart / (_SHORT * self._sigma0 * self._first_spread), 1.0)
+            self._equal_over = max(share, _REMEMBERED * self._equal_over)
+        return widest if self._equal_over == 1.0 else _FARTHER * widest
+
     def _on_plateau(self, still: ValueHistory, sigma: float, widest: float) -> bool:
         """Return whether equal values are those of a plateau, rather than of a converged search.
 
@@ -158,7 +188,11 @@ class StopRules:
         """
         if self._integers:
             return self.may_be_plateau(sigma)
-        return still.on_steps or sigma > _NEAR_WIDEST * widest
+        if still.on_steps or sigma <= _NEAR_WIDEST * widest:
+            return still.on_steps
+        # Not sigma alone: the scales of few variables may shrink as fast as it grows, by what is
+        # selected near an optimum. The points are then as close to each other as before.
+        return self._equal_over > _NEAR_WIDEST
 
     @property
     def _doubted(self) -> bool:
@@ -178,7 +212,8 @@ class StopRules:
 
     def begin_anew(self, step: float) -> None:
         """Reset the tests on values and steps: the search continues with these steps."""
-        self._short_steps = 0
+        self._short_steps, self._equal_over = 0, 0.0
+        self._nothing_better = self._nothing_better.anew()
         if self.collapse is not None:
             self.collapse = self.collapse.anew(step)
         if self._standstill is not None:
@@ -191,6 +226,8 @@ class StopRules:
             "failing": self._failing,
             "unbounded": self._unbounded,
             "short_steps": self._short_steps,
+            "equal_over": self._equal_over,
+            "nothing_better": self._nothing_better.entries(),
             "farthest": self._farthest,
             "first_spread": self._first_spread,
         }
@@ -209,6 +246,9 @@ class StopRules:
         self._failing = checked_scalar("failing", state.get("failing", 0.0), 0.0, 0.0, 1.0)
         self._unbounded = state["unbounded"] is True
         self._short_steps = checked_scalar("short_steps", state.get("short_steps", 0), 0)
+        self._nothing_better.restore(state.get("nothing_better"))
+        # Of older states: a plateau, if sigma is that large.
+        self._equal_over = checked_scalar("equal_over", state.get("equal_over", 1.0), 0.0, 0.0, 1.0)
         self._farthest = checked_scalar("farthest", state["farthest"], 0.0)
         self._first_spread = checked_scalar("first_spread", state["first_spread"], 0.0)
         if self._standstill is not None:
