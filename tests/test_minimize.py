@@ -109,7 +109,7 @@ def test_every_limit_ends_a_run_with_its_reason() -> None:
         ({"callback": lambda p: True}, StopReason.CALLBACK),
         ({"callback": lambda p: p.request_stop()}, StopReason.REQUESTED),
         ({"stagnation_window": 5}, StopReason.FLAT),
-        ({"sigma_max": 0.4}, StopReason.SIGMA_TOO_LARGE),
+        ({"sigma_max": 0.501}, StopReason.SIGMA_TOO_LARGE),
         ({"sigma_min": 0.49}, StopReason.SIGMA_TOO_SMALL),
     ):
         f = (lambda x: 1.0) if reason is StopReason.FLAT else sphere
