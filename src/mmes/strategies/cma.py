@@ -145,6 +145,11 @@ class CMASearch(SearchBase[State]):
             max(float(np.diagonal(self.state.covariance).max()), 0.0) * self.state.decay
         )
 
+    @property
+    def learning_time(self) -> float:
+        """The generations that C is an average of."""
+        return 1 / (self.rates.c_1 + self.rates.c_mu)
+
     def mean_axis(self) -> float:
         """Return the n-th root of the determinant of A, with which candidates were drawn."""
         root = self.state.root

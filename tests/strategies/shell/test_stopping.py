@@ -295,3 +295,15 @@ def test_a_search_of_integers_is_over_when_it_keeps_coming_back_to_the_best_valu
     assert not watched([2.0] + [1.0, 1.0, 3.0] * 140, integers=20).over
     assert not watched([1.0] + [2.0] * 500).over
     assert not watched([1.0] * 300 + [0.9] * 300).over
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_search_that_learns_its_covariance_has_not_stagnated(seed: int) -> None:
+    """Failed before: STAGNATED at 1000 after 2000 generations, of which it needs 6500."""
+    sizes = np.ones(100)
+    sizes[0] = 1e6
+    x0 = np.random.default_rng(seed).uniform(-5, 5, 100)
+    r = mmes.minimize(lambda p: (p * p) @ sizes, x0, 1.0, vectorized=True, seed=seed)
+    assert r.strategy.startswith("active-cma")
+    assert r.success
+    assert r.fun < 1e-15

@@ -127,6 +127,7 @@ class Lifecycle(Optimizer):
             spread=self.search.spread(),
             collapse=self._watch() if watched else None,
             rounded=self._rounded,
+            learning=0.0 if self._axes is None else self._axes.learning_time,
         )
 
     def _confine_to(self, box: Box | None) -> None:

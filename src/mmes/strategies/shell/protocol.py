@@ -146,6 +146,11 @@ class HasArchive(Protocol):
 class HasAxes(Protocol):
     """A search whose distribution may become smaller in all directions while sigma stays."""
 
+    @property
+    def learning_time(self) -> float:
+        """The generations in which its distribution adapts."""
+        ...
+
     def mean_axis(self) -> float:
         """Return the geometric mean of the axes of its distribution, relative to sigma."""
         ...

@@ -44,8 +44,11 @@ class ValueHistory:
     instead.
     """
 
-    def __init__(self, window: int, ftol: float = 0.0, tolerance: float | None = None):
+    def __init__(
+        self, window: int, ftol: float = 0.0, tolerance: float | None = None, longest: int = 0
+    ):
         self.window = window
+        self.longest = max(LONG * window, longest)  # the long window
         self.ftol = ftol
         self.tolerance = tolerance
         # The best value within each generation, as far back as any rule looks.
@@ -75,15 +78,15 @@ class ValueHistory:
         allowed = max(APART * (self._ever[1] - self._ever[0]), TIMES_SAME * self.same)
         self._apart = 0 if highest - lowest > allowed else self._apart + 1
         self._values.append(lowest)
-        longest = LONG * self.window
+        longest = self.longest
         if len(self._values) > longest + longest // 10 + 1:
             del self._values[:-longest]
-        if len(self._values) >= longest and generation % max(1, self.window // 10) == 0:
+        if len(self._values) >= longest and generation % max(1, longest // 100) == 0:
             self._fell = self._values_fell()
 
     def anew(self) -> ValueHistory:
         """Return one with the same rules that has seen nothing; but flat is flat from the start."""
-        fresh = ValueHistory(self.window, self.ftol, self.tolerance)
+        fresh = ValueHistory(self.window, self.ftol, self.tolerance, self.longest)
         fresh._ever = self._ever
         return fresh
 
@@ -123,7 +126,7 @@ class ValueHistory:
 
     def _values_fell(self) -> bool:
         """Compare the medians of the newest and of the oldest third of the long window."""
-        recent = self._recent(LONG * self.window)
+        recent = self._recent(self.longest)
         third = recent.size // 3
         return median(recent[-third:]) < median(recent[:third])
 

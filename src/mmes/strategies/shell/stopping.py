@@ -14,7 +14,7 @@ from mmes.spaces.boxes import Rounded
 from mmes.strategies.parts.recombination import LARGEST_SIGMA, SMALLEST_SIGMA
 from mmes.strategies.shell.collapse import Collapse
 from mmes.strategies.shell.protocol import Search
-from mmes.strategies.shell.standstill import NothingBetter, ValueHistory
+from mmes.strategies.shell.standstill import LONG, NothingBetter, ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
@@ -44,7 +44,8 @@ _CAME_BACK = 0.9
 class StopRules:
     """Takes note of the generations and tells why the search should end, if it should.
 
-    Values may stand still for `window` generations, where no option says otherwise. The mean has
+    Values may stand still for `window` generations, where no option says otherwise, and in the end
+    for ten times as many; or ten times `learning`, where the search learns in so many. The mean has
     run away where an entry is larger than `farthest`: on an unbounded objective it may do so along
     its path before sigma grows. `spread` is the largest scale of a variable at the start. The steps
     of integers (`rounded`) never become short: those of the other variables must then be short for
@@ -60,6 +61,7 @@ class StopRules:
         spread: float,
         collapse: Collapse | None = None,
         rounded: Rounded | None = None,
+        learning: float = 0.0,
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
@@ -75,11 +77,12 @@ class StopRules:
         self._failing = 0.0
         self._unbounded = False
         self._equal_over = 0.0  # how far apart points with equal values lay: 1 is far
+        longest = 0 if options["stagnation_window"] else math.ceil(LONG * learning)
         window = options["stagnation_window"] or window
         self._standstill = (
             None
             if window == "off"
-            else ValueHistory(window, options["ftol"], options["stagnation_tolerance"])
+            else ValueHistory(window, options["ftol"], options["stagnation_tolerance"], longest)
         )
 
     def observe(
