@@ -74,7 +74,7 @@ def test_steps_run_away_not_sigma_alone(
 ) -> None:
     """A run of sep-CMA on Rosenbrock's function, n = 1000, was ended while it made progress."""
     es = make(**options)
-    ends = StopRules(es.options, 0.5, window=200, farthest=1e20, spread=1.0)
+    ends = StopRules(es.options, 0.5, (200, 0), farthest=1e20, spread=1.0)
     search = cast(Search, Drifting(sigma, scale))
     assert list(ends.reasons(search, es.kernel, generation=16)) == expected
 
@@ -270,7 +270,7 @@ def test_rounding_is_no_step(kind: type) -> None:
 def test_short_steps_of_a_search_with_integers_are_forgotten_when_sigma_is_set() -> None:
     # A run that was resumed just after noise had been answered ended as converged.
     es = mmes.AdaptiveMMES(np.full(4, 3.2), 1.0, integers=[0], seed=1)
-    ends = StopRules(es.options, 0.5, 200, 1e20, 1.0, rounded=cast(Rounded, es.box))
+    ends = StopRules(es.options, 0.5, (200, 0), 1e20, 1.0, rounded=cast(Rounded, es.box))
     for generation in range(200):
         ends.observe(generation, 1.0, (1.0, 2.0), 0.0, short=True)
     search = cast(Search, Drifting(0.5, 1.0))

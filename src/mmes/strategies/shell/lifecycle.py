@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -119,15 +120,15 @@ class Lifecycle(Optimizer):
         self._doublings = 0  # since the last generation that was told
         self._mean_seen: Vector | None = None
         watched = not self.probes and self._rounded is None
+        learning = 0 if self._axes is None else math.ceil(self._axes.learning_time)
         self._rules = StopRules(
             self.options,
             self.sigma0,
-            window=patience(self._setup.degrees_of_freedom, self.box),
+            (patience(self._setup.degrees_of_freedom, self.box), learning),
             farthest=1e20 * float(np.max(np.abs(start)) + np.max(space.reach)),
             spread=self.search.spread(),
             collapse=self._watch() if watched else None,
             rounded=self._rounded,
-            learning=0.0 if self._axes is None else self._axes.learning_time,
         )
 
     def _confine_to(self, box: Box | None) -> None:

@@ -44,8 +44,8 @@ _CAME_BACK = 0.9
 class StopRules:
     """Takes note of the generations and tells why the search should end, if it should.
 
-    Values may stand still for `window` generations, where no option says otherwise, and in the end
-    for ten times as many; or ten times `learning`, where the search learns in so many. The mean has
+    `windows` are the generations for which values may stand still, where no option says otherwise,
+    and those in which the search learns; ten times the longer one is the long window. The mean has
     run away where an entry is larger than `farthest`: on an unbounded objective it may do so along
     its path before sigma grows. `spread` is the largest scale of a variable at the start. The steps
     of integers (`rounded`) never become short: those of the other variables must then be short for
@@ -56,12 +56,11 @@ class StopRules:
         self,
         options: dict[str, Any],
         sigma0: float,
-        window: int,
+        windows: tuple[int, int],
         farthest: float,
         spread: float,
         collapse: Collapse | None = None,
         rounded: Rounded | None = None,
-        learning: float = 0.0,
     ):
         self.collapse = collapse
         self._lowest_sigma = max(options["sigma_min"] or 0.0, SMALLEST_SIGMA)
@@ -71,13 +70,14 @@ class StopRules:
         self.nothing_below = _NEAR_RESOLUTION * sigma0
         self._farthest, self._sigma0, self._first_spread = farthest, sigma0, spread
         self._integers, self._only_integers = rounded is not None, bool(rounded and rounded.alone)
-        self._window, self._short_steps = window, 0
+        self._window, self._short_steps = windows[0], 0
         self._nothing_better = NothingBetter(rounded.count if rounded else 0, _CAME_BACK)
         self._failures_in_a_row = 0
         self._failing = 0.0
         self._unbounded = False
         self._equal_over = 0.0  # how far apart points with equal values lay: 1 is far
-        longest = 0 if options["stagnation_window"] else math.ceil(LONG * learning)
+        window, learning = windows
+        longest = 0 if options["stagnation_window"] else LONG * learning
         window = options["stagnation_window"] or window
         self._standstill = (
             None
