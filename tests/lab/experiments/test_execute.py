@@ -37,6 +37,7 @@ def test_a_run_is_what_minimize_gives():
         mixing=2,
         target=1e-8,
         max_evaluations=20_000,
+        noise="off",
     )
     assert (outcome.best, outcome.evaluations) == (direct.fun, direct.nfev)
     assert outcome.reached
