@@ -7,6 +7,7 @@ import pytest
 
 import mmes
 from mmes.run.noise import Answers, NoiseWatch, Verdict
+from mmes.strategies.shell.lifecycle import Lifecycle
 
 N = 60
 
@@ -203,6 +204,29 @@ def test_a_restart_begins_with_probes() -> None:
     )  # fmt: skip
     assert len(begun) >= 30
     assert r.options["step_size"] == "probes"
+
+
+def test_a_restart_without_memory_for_probes_begins_without_them(monkeypatch) -> None:
+    """Failed before: the run ended in the middle of the change to the next start."""
+    f, begun = LeastSquares(), []
+    probe = Lifecycle.probe
+
+    def watch(progress):
+        begun.append(progress.start)
+        return begun.count(1) == 3
+
+    def too_large(es, *args):
+        if 0 in begun and es.generation == 0:
+            raise MemoryError("no room")
+        probe(es, *args)
+
+    monkeypatch.setattr(Lifecycle, "probe", too_large)
+    r = mmes.minimize(
+        f, np.zeros(N), 0.5, vectorized=True, restarts=1, callback=watch, xtol=0.05,
+        **options(max_evaluations=60_000),
+    )  # fmt: skip
+    assert begun[-1] == 1
+    assert r.options["step_size"] == "auto"
 
 
 def test_a_rule_that_was_named_stays() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -336,7 +336,8 @@ class RunState:
         del self.es
         self.es = settings.optimizer(self.start, self.growth, self.first_population_size)
         if self.noise.shared and self.es.can_probe:  # known from the starts before
-            self.es.probe(self.es.sigma, self.es.population_size)
+            with suppress(MemoryError):  # it is asked again about its generations then
+                self.es.probe(self.es.sigma, self.es.population_size)
         self.noise.begin_again()
         self.average = MeanAverage(self.average.wanted)
 
