@@ -301,6 +301,7 @@ def test_row14_counts_that_do_not_add_up_are_refused(saved):
 
 
 COLLAPSE = ["collapse_notes", "collapse_verdict", "collapse_medians", "collapse_best"]
+COLLAPSE += ["slope_notes", "slope_differences"]
 
 
 @pytest.mark.parametrize("wrong", [np.nan, -1.0, np.inf])

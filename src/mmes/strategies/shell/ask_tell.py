@@ -14,6 +14,7 @@ from mmes.strategies.parts.ranking import evenly, rank, sidelined
 from mmes.strategies.shell.candidates import as_candidate
 from mmes.strategies.shell.lifecycle import Lifecycle
 from mmes.strategies.shell.protocol import GivesUp, Revalues, Vector
+from mmes.strategies.shell.stopping import LOOK_EVERY
 
 # On a plateau the mutation strength grows by this per generation.
 PLATEAU_GROWTH = math.exp(0.2)
@@ -217,8 +218,13 @@ class AskTell(Lifecycle):
             size, damping = ranked.size, self.options.get("damping", 1.0)
             median = compared.item(ranking.item(size // 2))
             step = sigma * self._mean_axis()
-            best = self._best_value
-            self._rules.collapse.observe(self.generation, step, median, size, damping, best)
+            second = compared.item(ranking.item(max(size // 4, 1)))
+            difference = second - compared.item(ranking.item(0))
+            self._rules.collapse.observe(
+                self.generation, step, median, size, damping, self._best_value, difference
+            )
+            if self.generation % LOOK_EVERY == 0:
+                self._rules.collapse.slope.note(sigma * search.spread(), median)
 
 
 def _tied(values: Vector, ranking: Indices, failures: int) -> tuple[int, int] | None:

@@ -19,9 +19,10 @@ gets so many as soon as values fall as at a kink. One that has them grows if sig
 than an evolution strategy can converge.
 
 Values that fall in proportion to sigma do not tell an optimum from a crease along which the search
-is stuck: there too they approach a limit. So a search that has seen a kink is believed to have
-converged only after a second look: sigma goes back to what it was before the kink, and the values
-must end where they ended before, which must not be above the best value of all.
+is stuck: there too they approach a limit. So a search that has seen a kink, or ends on a slope
+(`Slope`), is believed to have converged only after a second look: sigma goes back to what it was
+before the kink, or further, and the values must end where they ended before, which must not be
+above the best value of all.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmes.base.arrays import Arrays
+from mmes.strategies.shell.slope import Slope
 
 # A note is taken when sigma has fallen by this factor; two of them are a decade.
 _FALL = math.sqrt(10)
@@ -66,6 +68,9 @@ _LONGEST = 1000
 # optima they differ by up to 5 times the larger one of the differences at the two ends, along
 # creases most often by 12 times or more. An exact penalty falls by 1e8 times what is left.
 _SAME, _NOTHING = 10.0, 1e-13
+# Differences between generations are at most so many times those within one, unless the median of
+# some generations is that of a penalty.
+_WITHIN = 10.0
 # A best value that is lower than where values end, by more than so many times what counts as the
 # same, was found elsewhere: at optima by up to 1.2 times.
 _LOWER = 10.0
@@ -99,6 +104,7 @@ class Collapse:
         self._looks = 0
         self._claim = (0.0, 0.0)  # at the last look: where values ended, and what is the same
         self._best = math.inf  # the lowest of all values
+        self.slope = Slope()
 
     def observe(
         self,
@@ -108,10 +114,12 @@ class Collapse:
         size: int,
         damping: float,
         best: float = math.inf,
+        difference: float = math.inf,
     ) -> None:
         """Take note of a generation: sigma after it, its median value, lambda and the damping.
 
-        `best` is the lowest value so far.
+        `best` is the lowest value so far, and `difference` that between two ranks of the better
+        half.
         """
         if not math.isfinite(median):
             return
@@ -120,6 +128,7 @@ class Collapse:
         self._medians.append(median)
         if len(self._medians) > 2 * window:
             del self._medians[:-window]
+        self.slope.observe(difference, window)
         if sigma * _FALL <= self._reference:
             self._notes.append(Note(generation, sigma, _mean(self._medians[-window:])))
             self._reference = sigma
@@ -156,8 +165,8 @@ class Collapse:
 
     @property
     def doubted(self) -> bool:
-        """Whether a kink was seen, and no second look has confirmed where the values end."""
-        if not self._before[0] or not self._medians:
+        """Whether a kink or a slope was seen, and no second look has confirmed the end."""
+        if not (self.kinked or self.slope.left) or not self._medians:
             return False
         value, now = self._claim[0], _mean(self._medians)
         same = max(self._claim[1], self._same())
@@ -168,6 +177,7 @@ class Collapse:
         """Return by how much values that end at the same place may differ."""
         value, start = _mean(self._medians), self._before[1]
         differences = max(self._medians) - min(self._medians)
+        differences = min(differences, _WITHIN * self.slope.typical)
         rounding = _ULPS * math.ulp(abs(value))
         return max(_SAME * differences, rounding, _NOTHING * abs(start - value))
 
@@ -175,6 +185,8 @@ class Collapse:
         """Take note of where the values end; return sigma for another look, None for no more."""
         if not self.doubted or self._looks == _LOOKS:
             return None
+        if not self.kinked:
+            self._before = self._reference, self._medians[0]
         self._claim = _mean(self._medians), self._same()
         self._looks += 1
         return self._before[0]
@@ -194,6 +206,7 @@ class Collapse:
         fresh = Collapse(self._n, sigma, self._by_axes)
         fresh._before, fresh._looks = self._before, self._looks
         fresh._claim, fresh._best = self._claim, self._best
+        fresh.slope.longest = self.slope.longest
         if self._notes:
             fresh._notes.append(self._notes[-1]._replace(sigma=sigma))
         return fresh
@@ -207,6 +220,7 @@ class Collapse:
             "collapse_verdict": np.array(verdict, dtype=np.float64),
             "collapse_looks": np.array([*self._before, self._looks, *self._claim]),
             "collapse_best": np.array([self._best]),
+            **self.slope.arrays(),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -233,6 +247,7 @@ class Collapse:
             self._best = float(arrays["collapse_best"][0])
             if math.isnan(self._best):
                 raise ValueError("the best value before a kink must be a number")
+        self.slope.restore(arrays)
 
 
 def _mean(values: Sequence[float]) -> float:

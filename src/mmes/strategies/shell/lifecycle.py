@@ -317,8 +317,8 @@ class Lifecycle(Optimizer):
     def look_again(self) -> bool:
         collapse = self._rules.collapse
         step = None if collapse is None else collapse.look_again()
-        if step is not None:
-            sigma = step / self._mean_axis()
+        if collapse is not None and step is not None:
+            sigma = max(step / self._mean_axis(), collapse.slope.wide / self.search.spread())
             if self._axes is not None:  # the longest axis may have grown while the mean fell
                 sigma = min(sigma, self._rules.first_sigma(self.search))
             self.resume_at(sigma)

@@ -18,7 +18,7 @@ from mmes.strategies.shell.standstill import LONG, NothingBetter, ValueHistory
 
 FAILURES_IN_A_ROW = 10
 # Generations between two looks at vectors.
-_EVERY = 16
+LOOK_EVERY = 16
 # Rate at which a generation moves the share of candidates that failed lately.
 _FAILURE_RATE = 0.05
 # Where more candidates failed lately, the search was too blind to say that it converged.
@@ -120,7 +120,7 @@ class StopRules:
         still, sigma = self._standstill, search.sigma
         # A look now and then is enough, and costs nothing then: per generation steps grow by less
         # than half, and float32 directions overflow only at 1e38.
-        look = generation % _EVERY == 0
+        look = generation % LOOK_EVERY == 0
         if self._unbounded:
             yield StopReason.UNBOUNDED
         if self._failures_in_a_row >= FAILURES_IN_A_ROW:
@@ -156,7 +156,7 @@ class StopRules:
         ever. The differences of means are then their rounding, and that divided by sigma is what
         paths and directions are made of: numbers that overflow in the end.
         """
-        if generation % _EVERY:
+        if generation % LOOK_EVERY:
             return 0.0
         return _RESOLUTION * kernel.largest(search.mean) / search.spread()
 
