@@ -1,6 +1,6 @@
 """Penalties for constraints: what is solved, and what is claimed where it is not.
 
-    python benchmarks/penalties.py                       # the defaults and six strategies, 2 minutes
+    python benchmarks/penalties.py               # the defaults and five strategies
     python benchmarks/penalties.py --strategy adaptive --dimension 120
 
 Squares, or a linear function, with an exact penalty for one constraint, for five, for those outside
