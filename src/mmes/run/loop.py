@@ -303,7 +303,7 @@ class Run:
             # What the multipliers do is no progress here.
             seen = values if handled is None else values + handled.offset
             state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
-        changed = None if handled is None else handled.adapt(centre)
+        changed = None if handled is None else handled.adapt(centre, state.noise.noisy)
         if changed is not None:
             es.revalue(changed)
         state.see_level(values)
