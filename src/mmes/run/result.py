@@ -49,7 +49,7 @@ class Result:
         Number of generations.
     success : bool
         Whether the target was reached and `fun` is not above it (for a noisy objective, `fun` and
-        two standard errors, or more if it is the average of few values: 2.3 for ten, 4 for three);
+        two standard errors, or more if it is the average of few values: 3.2 for three);
         without a target, whether the search converged.
     status : int
         The number of the stop reason.
