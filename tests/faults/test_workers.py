@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -113,6 +114,11 @@ def test_workers_must_be_a_number_or_an_executor(workers):
         return
     with pytest.raises((TypeError, ValueError), match="workers must be a number of processes"):
         plain(workers=workers)
+
+
+def test_the_class_of_an_executor_creates_one(same):
+    """Before, its `submit` was called without an executor."""
+    same(plain(workers=ThreadPoolExecutor), plain())
 
 
 def test_catch_must_name_exceptions():

@@ -246,3 +246,20 @@ def test_a_long_memory_of_sigma_fits_into_a_checkpoint(tmp_path):
     assert (mmes.checkpoint.read(path)[1]["noise/sigmas"] == 1 / 3).all()
     old = NoiseWatch().entries() | {"sigmas": [0.5, 0.25]}  # as the checkpoints before have it
     assert NoiseWatch.restored(old, {}).sigmas == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(("count", "errors"), [(2, 5.5), (3, 3.2), (10, 2.0), (40, 2.0)])
+def test_fewer_than_ten_values_need_more_than_two_standard_errors(
+    count: int, errors: float
+) -> None:
+    """Before, two for any number of values, and none for a single one."""
+    values = np.random.default_rng(count).standard_normal(count)
+    again = Reevaluation(values, values + 100.0)
+    error = float(np.std(values, ddof=1)) / count**0.5
+    assert again.surely() == pytest.approx(
+        float(np.mean(values)) + errors * error, abs=0.05 * error
+    )
+
+
+def test_a_single_value_is_never_sure() -> None:
+    assert Reevaluation(np.array([-5.0]), np.array([1.0])).surely() == np.inf

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmes.base.arrays import Arrays, Vector
+from mmes.base.certainty import share_of_rounding, student
 from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.base.tensors import to_numpy
 from mmes.constraints.given import Constraints
@@ -102,6 +103,7 @@ class Handling:
         # The values of the newest generation by the new multipliers, if these have changed.
         self.changed: Vector | None = None
         self._tolerances: Vector = np.empty(0)
+        self._own_tolerances: Vector = np.empty(0)  # of single constraints; NaN: that of all
         self._newest: tuple[Vector, Vector] | None = None
         # Generations whose values are equal up to rounding, and up to what a tolerance is worth.
         self._standstills = [_Standstill(), _Standstill()]
@@ -140,7 +142,7 @@ class Handling:
         values = self.lagrangian.values(f, g)
         return np.where(np.isneginf(values) & ~self._feasible(g), np.nan, values)
 
-    def adapt(self, centre: Vector | None = None) -> Vector | None:
+    def adapt(self, centre: Vector | None = None, noisy: bool = False) -> Vector | None:
         """Adapt the multipliers to the newest generation; return its values by the new ones.
 
         `centre` is what was measured at the mean of the generation, a table of one row, if it was.
@@ -150,10 +152,11 @@ class Handling:
             return None
         self.settled, measured = None, None
         self._watch(*self._newest)
-        if centre is None:
-            self._look_for_better(*self._newest)
-        else:  # under noise the best feasible point is a lucky one
+        if noisy:  # the best feasible point is a lucky one
             self._forget_best()
+        else:
+            self._look_for_better(*self._newest)
+        if centre is not None:
             f, g = self._split(centre)
             measured = float(f[0]), g[0]
         self.changed = self.lagrangian.update(*self._newest, measured)
@@ -191,6 +194,11 @@ class Handling:
         if counts.over:
             self.settled = True
 
+    def _stand_anew(self) -> None:
+        """Count again from the next generation on, as for all that decides about an end."""
+        self._standstills = [_Standstill(), _Standstill()]
+        self._forget_best()
+
     def _forget_best(self) -> None:
         if self._nothing_better is not None:
             self._nothing_better = self._nothing_better.anew()
@@ -208,7 +216,9 @@ class Handling:
     def converged(self) -> bool:
         """Whether the values were equal for a window of generations, or nothing was better.
 
-        After twice as long without anything better integers are at an end, too: see `came_back`.
+        Where all variables are integers, twice as many generations without anything better are an
+        end, too, even if the search does not come back to the best point. `Growth` calls that end
+        STAGNATED: nobody knows whether it has converged.
         """
         counts = self._nothing_better if self._only_integers else None
         ended = counts is not None and (counts.over or counts.generations >= 2 * counts.patience)
@@ -231,7 +241,9 @@ class Handling:
         _, g = self._split(table)
         if self.best is None or np.isnan(g).any():
             return False
-        same = np.abs(g[0] - self.best.constraints) <= self._tolerances
+        before = self.best.constraints
+        rounding = share_of_rounding(*g[0].tolist(), *before.tolist()) * np.abs(before)
+        same = np.abs(g[0] - before) <= np.maximum(self._tolerances, rounding)
         return bool(same.all()) and bool(self._feasible(g).all())
 
     def end_at(self, table: Vector) -> None:
@@ -252,7 +264,8 @@ class Handling:
         mean = np.add.reduce(g, axis=0) / len(g)
         error = np.std(g, axis=0, ddof=1) / math.sqrt(len(g)) if len(g) > 1 else np.zeros(len(mean))
         size = self._sizes(mean)
-        granted = _quantile(_SURE / size.size, len(g) - 1)
+        z = NormalDist().inv_cdf(1.0 - _SURE / size.size)
+        granted = student(z, len(g) - 1)
         excess = size - self._tolerances - granted * error
         return max(float(size.max()), 0.0), max(float(excess.max()), 0.0), float(error.max())
 
@@ -308,8 +321,7 @@ class Handling:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
         self.settled, self._newest = None, None
-        self._standstills = [_Standstill(), _Standstill()]
-        self._forget_best()
+        self._stand_anew()
 
     # What is known at the end
 
@@ -348,6 +360,7 @@ class Handling:
             if len(self.given.parts) > 1 and not counts:  # all failed
                 return np.full(len(f), np.nan), g
             equality, tolerances = self.given.equalities(g.shape[1], counts)
+            self._own_tolerances = tolerances
             self._tolerances = np.where(np.isnan(tolerances), self.tolerance, tolerances)
             negligible = _NEGLIGIBLE * self._tolerances
             self.lagrangian = Lagrangian(self.n, equality, negligible=negligible)
@@ -417,6 +430,7 @@ class Handling:
         found = {} if self.lagrangian is None else self.lagrangian.arrays()
         if self.lagrangian is not None:
             found["tolerances"] = self._tolerances
+            found["own_tolerances"] = self._own_tolerances
         if self.best is not None:
             found |= {"best_x": to_numpy(self.best.x), "best_constraints": self.best.constraints}
             found["best_prices"] = self.best.prices
@@ -437,9 +451,13 @@ class Handling:
         self._tolerances = np.array(arrays["tolerances"], np.float64)
         # Who resumes may judge by another tolerance; older files do not say by which they did.
         before = checked_value("tolerance", entries.get("tolerance", self.tolerance))
+        # Nor which were given to single constraints: all that differ from the one of all.
+        guess = np.where(self._tolerances == before, np.nan, self._tolerances)
+        self._own_tolerances = own = np.array(arrays.get("own_tolerances", guess), np.float64)
         if before != self.tolerance:
-            self._tolerances[self._tolerances == before] = self.tolerance
+            self._tolerances = np.where(np.isnan(own), self.tolerance, own)
             self.settled = None
+            self._stand_anew()
         if self._tolerances.shape != self.lagrangian.equality.shape:
             raise ValueError("there must be one tolerance per constraint")
         self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances
@@ -459,9 +477,3 @@ class Handling:
                 raise ValueError(f"violation must not be negative, but is {violation}")
             feasible = bool(self._feasible(g))
             self.best = Measurement(kernel.from_host(x), value, g, prices, violation, feasible)
-
-
-def _quantile(share: float, freedom: int) -> float:
-    """Return what a share of Student's t is above, by the first terms of its expansion."""
-    z, v = NormalDist().inv_cdf(1.0 - share), max(freedom, 1)
-    return z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)

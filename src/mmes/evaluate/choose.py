@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,8 @@ def make_evaluator(
                 f"workers.evaluator() must return an object with evaluate and close, not {found!r}"
             )
         return EvaluatorAdapter(found, rows)
+    if isinstance(workers, type) and issubclass(workers, Submits):
+        workers = partial(workers)  # the class of executors is a function that creates one
     if not (isinstance(workers, Submits) or _makes_something(workers)):
         raise (ValueError if number else TypeError)(
             "workers must be a number of processes >= 1, -1 for one per core, an executor, a "

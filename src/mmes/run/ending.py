@@ -13,7 +13,7 @@ from mmes.errors import CheckpointError, EvaluationError, note
 from mmes.evaluate.protocol import location_of
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
-from mmes.run.noise import Reevaluation, sure_of
+from mmes.run.noise import Reevaluation
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result, result_of
 from mmes.run.saving import Saver
@@ -125,8 +125,7 @@ class Ending:
             return reason
         if state.validation is not None or state.violates(reason):
             return reason
-        _, average, error = state.again.better()
-        return StopReason.TARGET_REACHED if sure_of(average, error) <= target else reason
+        return StopReason.TARGET_REACHED if state.again.surely() <= target else reason
 
     def now(self) -> Spent:
         """Return what this process has spent besides evaluations."""
@@ -138,7 +137,8 @@ class Ending:
         state, others = self._state, []
         if reason is not StopReason.INTERRUPTED:
             constrained = state.constraints is not None
-            target = None if constrained else self._options["target"]
+            # A single value of noise has reached nothing.
+            target = None if constrained or state.noise.noisy else self._options["target"]
             others = [*state.es.reasons(target), *self._limits.spent()]
             if constrained and state.violates(reason):
                 others, reason = [reason, *others], StopReason.INFEASIBLE

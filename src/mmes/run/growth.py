@@ -45,13 +45,14 @@ class Growth:
     ):
         self._options, self._state, self._limits = options, state, limits
         self._values_at, self._follow = values_at, follow
-        self._told = False  # that a noisy run may not end
+        self._warned = False  # that a noisy run may not end
 
     def after(self, reason: StopReason | None) -> StopReason | None:
         """Look at the generation that was told; return why the run should end, if it should."""
-        reason = self._handled(self._handle_noise(self._confirmed(reason)))
-        if reason is None and self._state.noise.noisy and not self._limits.any and not self._told:
-            self._told = True
+        reason = self._handled(self._handle_noise(reason))
+        endless = self._state.noise.noisy and not self._limits.is_limited
+        if reason is None and endless and not self._warned:
+            self._warned = True
             warn_user(
                 "f is noisy, and the run has no limit: it may not end by itself; give "
                 "max_evaluations or time_limit",
@@ -61,61 +62,81 @@ class Growth:
 
     def resumed(self, reason: StopReason | None) -> StopReason | None:
         """Ask what a run before this one could not ask to the end, or do what it could not do."""
-        reason = self._confirmed(reason)
+        reason = self.confirmed(reason)
         if self._state.question is Verdict.ASKING:
             reason = self._handle_noise(reason)
         else:
             reason = self._act(reason)
         return self._handled(reason)
 
-    def _confirmed(self, reason: StopReason | None) -> StopReason | None:
+    def confirmed(self, reason: StopReason | None) -> StopReason | None:
         """Evaluate the best point again before its value is a success; return why to end.
 
         A value that reaches the target may be luck. What a vectorized objective returns may depend
-        on the other rows, as ranks do: there the mean is evaluated beside the point.
+        on the other rows, as ranks do. At the target the point is evaluated twice in one call:
+        the two ranks of equal points differ. A search that has converged is compared with its mean,
+        which is better than a point that was the best of its rows long ago.
         """
-        state, watch, handled = self._state, self._state.noise, self._state.constraints
-        together = self._options["vectorized"] and handled is None
-        claimed = reason is StopReason.TARGET_REACHED or (together and reason in _CONVERGED)
+        state, watch = self._state, self._state.noise
+        together = self._options["vectorized"] and state.constraints is None
+        at_target = reason is StopReason.TARGET_REACHED
+        claimed = at_target or (together and reason in _CONVERGED)
         if not claimed or not state.es.grows or self._options["noise"] == "no":
             return reason
+        if state.judged_otherwise:
+            return reason
         if watch.noisy:
-            return self._confirmed_by_average(reason)
+            return self._confirmed_by_average() if at_target else reason
         if watch.confirmed == state.best_value:
             return reason
-        points = [state.best_x, state.es.mean] if together else [state.best_x]
-        own = state.validation is not None or state.level is not None  # what the target is for
-        value = np.nan
+        points = [state.best_x]
+        if together:
+            points.append(state.best_x if at_target else state.es.mean)
+        if self._limits.left_to_confirm() < len(points):
+            return reason
+        value, before = self._value_again(points, 2 if at_target else 1), watch.confirmed
+        if watch.confirms(value, state.best_value, together):
+            if state.partial.evaluations:  # a resumed run repeats the generation, and asks again
+                watch.confirmed = before
+            return reason
+        # A noisy run from here on: the target is compared with the typical value.
+        return self.confirmed(self._limits.reached()) if at_target else StopReason.STAGNATED
+
+    def _value_again(self, points: list[Any], judged: int) -> float:
+        """Evaluate points in one call; return the value that is farthest from the best one.
+
+        The first `judged` points are the best one. NaN if one of them fails each time, or if
+        constraints are no longer what they were.
+        """
+        state, handled = self._state, self._state.constraints
         for _ in range(ASKED):  # it may fail now and then
-            if own or self._limits.budget_left < len(points):
-                return reason
+            if self._limits.left_to_confirm() < len(points):
+                break
             _, (found,) = self._values_at(points, 1)
             values = found if handled is None else found[:, 0]
             failed = int(np.isnan(values).sum())
-            state.spent += Spent(len(points), failed=failed, again=len(points))
+            if state.partial.evaluations:  # they are not saved, and are made again
+                state.partial += Spent(len(points), failed=failed)
+            else:
+                state.spent += Spent(len(points), failed=failed, again=len(points))
             state.warn_of_failures(values)
-            value = values.item(0)
-            if value < np.inf:
-                if handled is not None and not handled.confirms(found):
-                    value = np.nan
-                break
-        if watch.confirms(value, state.best_value):
-            return reason
-        # A noisy run from here on: the target is compared with the typical value.
-        ended = reason is StopReason.TARGET_REACHED
-        return self._confirmed(self._limits.reached()) if ended else StopReason.STAGNATED
+            again = values[:judged].tolist()
+            if all(value < np.inf for value in again):
+                same = handled is None or handled.confirms(found)
+                return max(again, key=lambda v: abs(v - state.best_value)) if same else np.nan
+        return np.nan
 
-    def _confirmed_by_average(self, reason: StopReason | None) -> StopReason | None:
+    def _confirmed_by_average(self) -> StopReason | None:
         """Under noise, evaluate the mean several times where generations reach the target."""
-        state, target = self._state, self._options["target"]
-        count = int(min(self._limits.evaluations_left(), REEVALUATIONS))
-        own = state.validation is not None or state.level is not None
-        if reason is not StopReason.TARGET_REACHED or own or count < REEVALUATIONS:
-            return reason
-        _, values = self._values_at([state.es.mean], count)
+        state, watch, target = self._state, self._state.noise, self._options["target"]
+        # A run that had ended was resumed.
+        known = watch.reached_in == state.generations and watch.reached <= target
+        if known or self._limits.evaluations_left() < REEVALUATIONS:
+            return StopReason.TARGET_REACHED
+        _, values = self._values_at([state.es.mean], REEVALUATIONS)
         with state.changing():
-            below = state.noise.below(target, values[:, 0], state.evaluations)
-        return reason if below else self._limits.reached()
+            below = watch.below(target, values[:, 0], state.evaluations, state.generations)
+        return StopReason.TARGET_REACHED if below else self._limits.reached()
 
     def _handled(self, reason: StopReason | None) -> StopReason | None:
         state, reason = self._state, self._handle_collapse(self._handle_ceiling(reason))
@@ -125,9 +146,9 @@ class Growth:
         # Integers under constraints jump, but whether they come back to the best point is known.
         back = None if state.constraints is None else state.constraints.came_back
         unsure = unsure if back is None else not back
-        # The best value of noise, or with other multipliers, may be elsewhere.
-        told = asks and not state.noise.noisy and state.constraints is None and state.start == 0
-        if told and reason in SUSPICIOUS:
+        # The best value of noise, with other multipliers or of an earlier start may be elsewhere.
+        comparable = not state.noise.noisy and state.constraints is None and state.start == 0
+        if asks and comparable and reason in SUSPICIOUS:
             unsure = unsure or state.es.strayed(state.best_seen()[1])
         return StopReason.STAGNATED if unsure and reason in SUSPICIOUS else reason
 
@@ -188,7 +209,7 @@ class Growth:
                 state.question = Verdict.CLEAR
         state.warn_of_failures(answers.all)
         if self._limits.target_reached():
-            return self._confirmed(StopReason.TARGET_REACHED)
+            return self.confirmed(StopReason.TARGET_REACHED)
         # The question may have spent the budget.
         return self._act(reason) or self._limits.reached()
 

@@ -60,9 +60,16 @@ class Limits:
         budget = self._given["max_evaluations"]
         if budget is None:
             return math.inf
+        kept = self._kept_for_target if budget > self._kept_for_target else 0
+        return self.left_to_confirm() - kept
+
+    def left_to_confirm(self) -> float:
+        """Return the evaluations that are left to confirm a success, without those of the end."""
+        budget = self._given["max_evaluations"]
+        if budget is None:
+            return math.inf
         kept = self.contenders * self._wanted_again
         kept += self._state.ends_on_batch and budget > 1
-        kept += self._kept_for_target if budget > self._kept_for_target else 0
         return budget - kept - self._state.evaluations
 
     @property
@@ -70,7 +77,7 @@ class Limits:
         """How many evaluations a point that reaches the target needs to be confirmed."""
         given, state = self._given, self._state
         wanted = given["target"] is not None and given["noise"] != "no" and state.es.grows
-        if not wanted or state.noise.noisy or not state.validation is state.level is None:
+        if not wanted or state.noise.noisy or state.judged_otherwise:
             return 0
         return 2 if given["vectorized"] and state.constraints is None else 1
 
@@ -121,7 +128,7 @@ class Limits:
     # All of them
 
     @property
-    def any(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether there is a limit beside the target."""
         names = ("max_evaluations", "max_generations", "time_limit")
         return any(self._given[name] is not None for name in names)

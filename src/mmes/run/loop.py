@@ -269,7 +269,9 @@ class Run:
             self._validate()
         state.warn_of_failures(values, self._evaluator.caught)
         if self._limits.target_reached():
-            return StopReason.TARGET_REACHED
+            reason = self._growth.confirmed(StopReason.TARGET_REACHED)
+            if reason is StopReason.TARGET_REACHED:
+                return reason
         if not complete:
             return (
                 StopReason.TIME_LIMIT
@@ -280,7 +282,7 @@ class Run:
             with self._interrupts.interruptible():
                 if self._observers.ask_to_stop(self._progress()):
                     return StopReason.CALLBACK
-        return self._limit_reached()
+        return self._growth.confirmed(self._limit_reached())
 
     def _tell(self, values: Vector, sigma: float, centre: Vector | None) -> None:
         """Tell the values of a generation that was drawn with `sigma`, and take note of it.
@@ -303,7 +305,7 @@ class Run:
             # What the multipliers do is no progress here.
             seen = values if handled is None else values + handled.offset
             state.noise.observe(seen, sigma, es.options.get("damping", 1.0))
-        changed = None if handled is None else handled.adapt(centre)
+        changed = None if handled is None else handled.adapt(centre, state.noise.noisy)
         if changed is not None:
             es.revalue(changed)
         state.see_level(values)

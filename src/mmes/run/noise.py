@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from mmes.base.arrays import Vector
+from mmes.base.certainty import ROUNDING, share_of_rounding, student
 from mmes.base.reasons import StopReason
 from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.kernels import Handle, Kernel
@@ -68,9 +69,11 @@ _SHARE = 0.1
 _LARGER = 2.0
 # Generations differ where values of one point within one differ so many times less than across.
 _SHARED = 10.0
-# One value differs from another where that is more than this share of the largest value so far: in
-# a batch of another size sums are rounded otherwise.
-_ROUNDING = 1e-9
+# The value of a single point is repeated to the bit, unless another machine or thread computes it:
+# then sums are rounded otherwise, by a share of the largest value so far where they cancel. With a
+# batch of another size that share is `ROUNDING`. Squared distances by |x|^2 - 2 x y + |y|^2 differ
+# then by 2e4 times as much as is allowed here, if the search begins near y.
+_ROUNDING_ALONE = 1e-13
 # The weight of a mean in the average is about this power of its age: its memory is a fifth of the
 # search so far.
 _POWER = 4
@@ -78,6 +81,9 @@ _POWER = 4
 _LATER = 1.25
 # Another point is returned instead of the average where it is better by so many standard errors.
 _SURE = 2.0
+# With ten values an average is below the truth by so many once in 26 times. Normal numbers exceed
+# this many standard deviations as often.
+_SURE_OF_TEN = 1.772
 
 
 class Verdict(Enum):
@@ -90,7 +96,7 @@ class Verdict(Enum):
 
 
 # Values of the objective among the numbers of a watch.
-_OF_ANY_SIGN = ("lowest", "best", "confirmed")
+_OF_ANY_SIGN = ("lowest", "best", "confirmed", "reached")
 
 
 def _spread(values: Vector) -> float:
@@ -156,6 +162,10 @@ class NoiseWatch:
     confirmed: float = math.inf  # The best value that its point had again.
     # Evaluations before which nobody asks again whether a noisy run has reached its target.
     not_before: int = 0
+    # What new values of a mean surely reach, and the number of generations then: who resumes a run
+    # that has ended there need not ask again.
+    reached: float = math.inf
+    reached_in: int = 0
 
     def observe(self, values: Vector, sigma: float, damping: float) -> None:
         """Take note of a generation: its values, the mutation strength it was drawn with."""
@@ -173,7 +183,7 @@ class NoiseWatch:
         middle = ordered[size // 2]
         if self.recent and 2 * size >= values.size:
             # Halves: differences of huge values are no numbers.
-            least = max(0.5 * _FAR * self.width, 0.5 * _ROUNDING * self.magnitude)
+            least = max(0.5 * _FAR * self.width, 0.5 * ROUNDING * self.magnitude)
             self.worse = 0.5 * middle - 0.5 * self.recent[-1] > least
             self.setbacks += _RATE * (self.worse - self.setbacks)
         self.recent = [*self.recent[1 - _SMOOTHED :], middle]
@@ -225,20 +235,27 @@ class NoiseWatch:
         enough = len(self.recent) == _SMOOTHED
         return sorted(self.recent)[_SMOOTHED // 2] if enough else math.inf
 
-    def confirms(self, value: float, recorded: float) -> bool:
+    def confirms(self, value: float, recorded: float, together: bool) -> bool:
         """Take in a new value of the best point; return whether it is the recorded one.
 
-        Another one means noise, unless it differs by no more than rounding.
+        Another one means noise, unless it differs by no more than rounding. `together` says whether
+        the objective takes many points at once.
         """
-        # Halves: differences of huge values are no numbers.
-        apart = abs(0.5 * value - 0.5 * recorded)
-        if value == recorded or apart <= 0.5 * _ROUNDING * self.magnitude:
+        if self._same(value, recorded, together):
             self.confirmed = recorded
             return True
         self.noisy = True
         return False
 
-    def below(self, target: float, values: Vector, evaluations: int) -> bool:
+    def _same(self, value: float, recorded: float, together: bool = True) -> bool:
+        """Return whether two values differ by no more than rounding; `together` as above."""
+        share = share_of_rounding(value, recorded)
+        of_largest = (share if together else _ROUNDING_ALONE) * self.magnitude
+        # Halves: differences of huge values are no numbers.
+        apart = abs(0.5 * value - 0.5 * recorded)
+        return value == recorded or apart <= 0.5 * max(share * abs(recorded), of_largest)
+
+    def below(self, target: float, values: Vector, evaluations: int, generation: int) -> bool:
         """Take in values of the mean; return whether it surely reaches the target.
 
         Values of noise reach any target by chance: if not, nobody asks again for a while.
@@ -247,6 +264,7 @@ class NoiseWatch:
         self.failed += int(np.isnan(values).sum())
         failed, average, error = _average(values)
         if not failed and average + 2 * _SURE * error <= target:
+            self.reached, self.reached_in = average + 2 * _SURE * error, generation
             return True
         self.not_before = int(_LATER * (evaluations + values.size))
         return False
@@ -263,7 +281,7 @@ class NoiseWatch:
             again = answers.best[np.isfinite(answers.best)]
             # Python's floats, whose differences may be too large without a warning.
             spread = max((abs(one - answers.recorded) for one in again.tolist()), default=0.0)
-            if spread <= _ROUNDING * self.magnitude:
+            if all(self._same(one, answers.recorded) for one in again.tolist()):
                 self.doubts += self.jumps
                 if not self.jumps or self.doubts >= _DOUBTS:
                     self.asked_at = sigma
@@ -324,8 +342,8 @@ class NoiseWatch:
         if listed["shared"] not in (True, False, None):
             raise TypeError(f"shared must be true, false or null, not {listed['shared']!r}")
         found = {name: listed[name] for name in ("noisy", "shared", "ceiling", "worse")}
-        counts = ("evaluations", "failed", "since", "patience", "seen", "doubts", "not_before")
-        for name in counts:
+        counts = ("evaluations", "failed", "since", "patience", "seen", "doubts")
+        for name in (*counts, "not_before", "reached_in"):
             found[name] = checked_scalar(name, listed[name], 0, low=int(name == "patience"))
         for name in (*_OF_ANY_SIGN, "asked_at", "sigma_then", "width", "magnitude"):
             # JSON has no infinity: it is a word there.
@@ -422,6 +440,16 @@ class Reevaluation:
         _, average, error = found[name]
         return name, average, error
 
+    def surely(self) -> float:
+        """Return what is compared with a target: the average of the better point, and two errors.
+
+        More errors for fewer values than ten, and inf for a single one, which may be luck.
+        """
+        name, average, error = self.better()
+        count = int(np.isfinite(self.values()[name]).sum())
+        errors = max(_SURE, student(_SURE_OF_TEN, count - 1))
+        return average + errors * error if count > 1 else math.inf
+
     def values(self) -> dict[str, Vector]:
         """Return the values by the names of their points."""
         third = {"average": self.average} if self.average.size else {}
@@ -431,11 +459,6 @@ class Reevaluation:
         """Return what a checkpoint keeps."""
         judged = {"violations": self.violations, "excess": self.excess, "errors": self.errors}
         return self.values() | judged
-
-
-def sure_of(average: float, error: float) -> float:
-    """Return what is compared with a target: an average and two of its standard errors."""
-    return average if math.isnan(error) else average + _SURE * error
 
 
 def _average(values: Vector) -> tuple[bool, float, float]:

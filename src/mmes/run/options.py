@@ -10,7 +10,11 @@ from mmes.evaluate.options import EVALUATION
 
 LIMITS = (
     Option(
-        "target", float, "Stop as soon as a value at or below this is found.", default_text="none"
+        "target",
+        float,
+        "Stop as soon as a value at or below this is found, and found again where its point is "
+        "evaluated once more. For a noisy objective, averages decide.",
+        default_text="none",
     ),
     Option(
         "max_evaluations",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.arrays import Arrays, Vector
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
-from mmes.run.noise import Reevaluation, sure_of
+from mmes.run.noise import Reevaluation
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.strategies import Optimizer
@@ -24,8 +24,8 @@ _ONLY_X = (
 )
 # Said of a target that single values have reached.
 _NOT_SURELY = (
-    "Values of the search reached the target, but new values at the point returned do not surely: "
-    "f is noisy, or has changed. Allow more evaluations, or average several in f."
+    "Single values reached the target, but the average of new values at the returned point is not "
+    "clearly below it: f is noisy, or has changed. Allow more evaluations, or average several in f."
 )
 _NOT_VALIDATED = " Every validation failed: it returned NaN or inf."
 
@@ -48,8 +48,9 @@ class Result:
     nit : int
         Number of generations.
     success : bool
-        Whether the target was reached and `fun` is not above it (if it is an average, `fun` and
-        two standard errors); without a target, whether the search converged.
+        Whether the target was reached and `fun` is not above it (for a noisy objective, `fun` and
+        two standard errors, or more if it is the average of few values: 3.2 for three);
+        without a target, whether the search converged.
     status : int
         The number of the stop reason.
     message : str
@@ -179,7 +180,9 @@ def result_of(
     success, target = reason.converged and average < math.inf, settings.limits["target"]
     if target is not None:
         # By what is returned: one lucky value of a noisy objective is no success.
-        success = reason is StopReason.TARGET_REACHED and sure_of(average, error) <= target
+        judged = state.noise.noisy and not state.judged_otherwise and state.again is not None
+        surely = again.surely() if judged else average
+        success = reason is StopReason.TARGET_REACHED and surely <= target
     judge = state.validation
     unvalidated = judge is not None and judge.count > 0 and average == math.inf
     # An unfinished generation has no line yet; nor has a point that was no candidate.

@@ -81,8 +81,8 @@ class Spent:
     failed: int = 0  # Evaluations that gave NaN or failed.
     retried: int = 0  # Evaluations that were repeated because a worker was lost.
     seconds: float = 0.0
-    # Evaluations at the end of a run that was continued later; an uninterrupted run does
-    # not make them.
+    # Of points that were evaluated before: to confirm a success, and at the end of a run that was
+    # continued later. The search learns nothing from them.
     again: int = 0
 
     def __add__(self, other: Spent) -> Spent:
@@ -190,6 +190,11 @@ class RunState:
             return self.best_value
         soon = self.constraints is not None or self.evaluations < self.noise.not_before
         return math.inf if soon else self.noise.typical
+
+    @property
+    def judged_otherwise(self) -> bool:
+        """Whether the target is for a validation loss, or for the level of batches."""
+        return self.validation is not None or self.level is not None
 
     @property
     def ends_on_batch(self) -> bool:

@@ -135,11 +135,11 @@ class AskTell(Lifecycle):
         return int(self.generation == 0 and self.search.needs_start_value)
 
     def _apart(self, first: int, second: int, extra: int) -> float:
-        """Return by how much two candidates differ in one variable; inf if that is not at hand."""
-        points = self._candidates.evaluated
-        if points is None or self.kernel.device is not None:
+        """Return by how much two candidates differ in one variable; inf on a device."""
+        if self.kernel.device is not None:
             return math.inf
-        return float(np.abs(points[extra + first] - points[extra + second]).max())
+        one, other = self._some_points(np.array([extra + first, extra + second]))
+        return float(np.abs(one - other).max())
 
     def _complete(self, values: Vector) -> None:
         search = self.search
@@ -185,6 +185,10 @@ class AskTell(Lifecycle):
             ranking, compared = sidelined(ranking, compared, failures)
         if not failed:
             sigma = search.sigma
+            plateau = self._rules.may_be_plateau(sigma)
+            tied = _tied(ranked, ranking, failures) if plateau else None
+            # Before the update, after which points can no longer be drawn again.
+            apart = math.inf if tied is None else self._apart(*tied, extra)
             if points is not None:
                 search.update(points, ranking, compared, self.generation)
             elif self._alone is not None:
@@ -197,9 +201,7 @@ class AskTell(Lifecycle):
                 if least == smallest:
                     short = search.sigma / least if least else math.inf
                 search.sigma = max(search.sigma, least)
-            tied = _tied(ranked, ranking, failures)
-            if tied is not None and self._rules.may_be_plateau(sigma):
-                apart = self._apart(*tied, extra)
+            if tied is not None:
                 longest = self._rules.longest_on_plateau(sigma, apart, self._widest)
                 # At a vertex of the box points of the search differ where its own do not any more.
                 if apart > 0.0 or self._candidates.mapping is None:

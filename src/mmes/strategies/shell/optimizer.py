@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,6 @@ from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Space
 from mmes.strategies.shell.pending import ExclusiveAccess, Pending, checked_rows, received
 from mmes.strategies.shell.protocol import Vector
-
-_TARGET = Option("target", float, "The target of `stop`.")
 
 
 class Optimizer(ABC):
@@ -220,27 +218,29 @@ class Optimizer(ABC):
             self._forget()
 
     def stop(
-        self, target: float | None = None, max_evaluations: int | None = None
+        self, target: SupportsFloat | None = None, max_evaluations: int | None = None
     ) -> StopReason | None:
         """Return why the search should end, or None to continue.
 
         Parameters
         ----------
         target : float, optional
-            Stop when a value at or below this was seen.
+            Stop when a value at or below this was seen; infinite values count as no target.
         max_evaluations : int, optional
             Stop when the next generation would exceed this many evaluations.
         """
         return next(self._reasons(target, max_evaluations), None)
 
     def reasons(
-        self, target: float | None = None, max_evaluations: int | None = None
+        self, target: SupportsFloat | None = None, max_evaluations: int | None = None
     ) -> tuple[StopReason, ...]:
         """Return all reasons to end, the most informative first; parameters as in `stop`."""
         return tuple(self._reasons(target, max_evaluations))
 
-    def _reasons(self, target: float | None, max_evaluations: int | None) -> Iterator[StopReason]:
-        if target is not None and -math.inf < self.best_value <= _TARGET.check(target):
+    def _reasons(
+        self, target: SupportsFloat | None, max_evaluations: int | None
+    ) -> Iterator[StopReason]:
+        if target is not None and -math.inf < self.best_value <= _checked_target(target):
             yield StopReason.TARGET_REACHED
         yield from self._own_reasons()
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
@@ -460,3 +460,14 @@ def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending:
         rows, values = pending
         made.tell(values, rows)
     return made
+
+
+def _checked_target(target: SupportsFloat) -> float:
+    """Return a target as a number, -inf for one that is infinite: no value reaches it."""
+    try:
+        number = float(target)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"target must be a number, not {target!r}") from None
+    if math.isnan(number):
+        raise ValueError("target must be a number, not NaN, which no value reaches")
+    return number if math.isfinite(number) else -math.inf

@@ -35,7 +35,8 @@ _REMEMBERED = 0.97
 _RESOLUTION, _NEAR_RESOLUTION = 1e-24, 1e-18
 # With integers: where sigma is above this share of the first, the search has not converged.
 _STILL_LONG = 1e-3
-# Steps longer than the shortest by this much are no longer short; constraints keep them moving.
+# Short steps are counted until one is this many times as long as the shortest: constraints make
+# their length go up and down.
 _ALMOST = 10.0
 # A search of integers that has converged comes back to the best value in this share of generations.
 _CAME_BACK = 0.9
@@ -48,8 +49,8 @@ class StopRules:
     and those in which the search learns; ten times the longer one is the long window. The mean has
     run away where an entry is larger than `farthest`: on an unbounded objective it may do so along
     its path before sigma grows. `spread` is the largest scale of a variable at the start. The steps
-    of integers (`rounded`) never become short: those of the other variables must then be short for
-    a window.
+    of integers (`rounded`) never become short: there a search has converged when those of the other
+    variables were short in as many generations as the window has.
     """
 
     def __init__(
