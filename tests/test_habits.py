@@ -91,7 +91,7 @@ def test_a_missing_sigma0_is_explained() -> None:
 def test_the_table_of_options_shows_itself() -> None:
     table = mmes.options()
     assert {"target", "seed", "archive_size"} <= {option.name for option in table}
-    assert "Stop as soon as a value at or below this is found." in repr(table)
+    assert "Stop as soon as a value at or below this is found, and found again" in repr(table)
     assert "archive_size" not in repr(mmes.options("cma-es"))
     assert all(len(line) < 200 for line in repr(table).splitlines())
 

@@ -24,7 +24,7 @@ from mmes.run.state import RunState, Spent
 
 # Growing is worth it where at least so many generations are left.
 _WORTH = 50
-_CONVERGED = (StopReason.CONVERGED_X, StopReason.CONVERGED_F)
+_ENDED = (StopReason.CONVERGED_X, StopReason.CONVERGED_F, StopReason.STAGNATED)
 # Ends that noise may cause; what comes from outside, as from a callback, it does not.
 _BY_NOISE = (*RESTARTABLE, StopReason.SIGMA_TOO_LARGE)
 
@@ -80,7 +80,7 @@ class Growth:
         state, watch = self._state, self._state.noise
         together = self._options["vectorized"] and state.constraints is None
         at_target = reason is StopReason.TARGET_REACHED
-        claimed = at_target or (together and reason in _CONVERGED)
+        claimed = at_target or (together and reason in _ENDED)
         if not claimed or not state.es.grows or self._options["noise"] == "no":
             return reason
         if state.judged_otherwise:
@@ -286,12 +286,15 @@ class Growth:
         return None if self._changed(lambda: state.answer_collapse(*answer)) else reason
 
     def _look_again(self, reason: StopReason | None) -> StopReason | None:
-        """Repeat the end of a search that has seen a kink, unless it starts again anyway."""
+        """Repeat the end of a search that has seen a kink, unless it starts again anyway.
+
+        Nor under noise, where no values are the same as before.
+        """
         state = self._state
         allowed = self._options["restarts"]
         last = reason is not None and allowed != "unlimited" and state.start >= allowed
         enough = _WORTH * state.es.population_size <= self._limits.evaluations_left()
-        if not (last and enough):
+        if not (last and enough) or state.noise.noisy:
             return reason
         with state.changing():
             again = state.es.look_again()

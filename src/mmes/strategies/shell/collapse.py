@@ -37,6 +37,7 @@ import numpy as np
 
 from mmes.base.arrays import Arrays
 from mmes.strategies.shell.slope import Slope
+from mmes.strategies.shell.standstill import median as median_of
 
 # A note is taken when sigma has fallen by this factor; two of them are a decade.
 _FALL = math.sqrt(10)
@@ -168,14 +169,18 @@ class Collapse:
         """Whether a kink or a slope was seen, and no second look has confirmed the end."""
         if not (self.kinked or self.slope.left) or not self._medians:
             return False
-        value, now = self._claim[0], _mean(self._medians)
+        value, now = self._claim[0], self._end()
         same = max(self._claim[1], self._same())
         ended_there = abs(value - now) <= same and now - self._best <= _LOWER * same
         return not (self._looks and ended_there)
 
+    def _end(self) -> float:
+        """Return where the values of the last generations end, whatever a few of them are."""
+        return median_of(np.array(self._medians))
+
     def _same(self) -> float:
         """Return by how much values that end at the same place may differ."""
-        value, start = _mean(self._medians), self._before[1]
+        value, start = self._end(), self._before[1]
         differences = max(self._medians) - min(self._medians)
         differences = min(differences, _WITHIN * self.slope.typical)
         rounding = _ULPS * math.ulp(abs(value))
@@ -187,7 +192,7 @@ class Collapse:
             return None
         if not self.kinked:
             self._before = self._reference, self._medians[0]
-        self._claim = _mean(self._medians), self._same()
+        self._claim = self._end(), self._same()
         self._looks += 1
         return self._before[0]
 
