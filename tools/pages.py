@@ -38,7 +38,8 @@ ADVICE = {
     StopReason.FLAT: "Raise `sigma0`, start elsewhere, or check whether f depends on x at all.",
     StopReason.STAGNATED: (
         "Look at `history` and `r.failed`: if more than 30 % of evaluations fail, no run counts as "
-        "converged. Add `restarts=`, or a larger `population_size`."
+        "converged. Add `restarts=`, or a larger `population_size`. If f has penalties, give "
+        "[`constraints=`](constraints.md) instead."
     ),
     StopReason.NOISY: "Allow more evaluations, or average several in f: "
     "[noisy objectives](noise.md).",
