@@ -1,11 +1,11 @@
 """Penalties for constraints: what is solved, and what is claimed where it is not.
 
-    python benchmarks/penalties.py               # the defaults and five strategies
+    python benchmarks/penalties.py               # the default and five strategies
     python benchmarks/penalties.py --strategy adaptive --dimension 120
 
-Squares, or a linear function, with an exact penalty for one constraint, for five, for those outside
-of a ball, and for leaving a line; weights from 1e2 to 1e8; and points outside that have one high
-value. Better methods exist: `constraints=`. Here a success must be one: f within 1e-5 of the
+Squares, or a linear function, with an exact penalty for leaving a half-space, a subspace, a ball or
+a line, with weights from 1e2 to 1e8; and the same high value for all points outside of a half-space
+or a ball. Better methods exist: `constraints=`. Here a success must be one: f within 1e-5 of the
 minimum, as a share of 1 + its absolute value.
 """
 

@@ -286,9 +286,9 @@ class Growth:
         return None if self._changed(lambda: state.answer_collapse(*answer)) else reason
 
     def _look_again(self, reason: StopReason | None) -> StopReason | None:
-        """Repeat the end of a search that has seen a kink, unless it starts again anyway.
+        """Repeat the end of a search that has seen a kink or a slope.
 
-        Nor under noise, where no values are the same as before.
+        Not if it starts again anyway, nor under noise, where no values are the same as before.
         """
         state = self._state
         allowed = self._options["restarts"]
