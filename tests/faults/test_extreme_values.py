@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mmes
-from mmes.run.noise import Answers, NoiseWatch, Reevaluation
+from mmes.run.noise import Answers, NoiseWatch
+from mmes.run.reevaluation import Reevaluation
 from mmes.strategies.registry import STRATEGIES
 from mmes.strategies.shell.standstill import ValueHistory, median
 

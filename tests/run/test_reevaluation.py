@@ -12,7 +12,8 @@ import pytest
 import mmes
 from mmes.errors import FailedEvaluationWarning
 from mmes.kernels.reference import ReferenceKernel
-from mmes.run.noise import MeanAverage, NoiseWatch, Reevaluation
+from mmes.run.noise import MeanAverage, NoiseWatch
+from mmes.run.reevaluation import Reevaluation
 
 
 class Drawn:

@@ -12,26 +12,13 @@ from numpy.typing import NDArray
 
 from mmes.base.arrays import Arrays, Vector
 from mmes.base.certainty import share_of_rounding, student
-from mmes.base.saved_numbers import checked_scalar, checked_value
+from mmes.base.saved_numbers import checked_value
 from mmes.base.tensors import to_numpy
+from mmes.constraints.ends import Ends
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
-from mmes.strategies.shell.standstill import NothingBetter
 
-# Values that differ by at most this many units in the last place of f are equal.
-_ULPS = 64
-# For this many generations, or a tenth of the number of variables.
-_WINDOW = 20
-# Values that differ by less than half of what the tolerance of a constraint is worth are equal
-# after so many windows: they may keep moving by that (the cube of Klee and Minty).
-_LONG, _HALF = 25, 0.5
-# Beside integers, real variables no longer change the value if they do by this share of what the
-# integers change.
-_SLIGHT = 1e-5
-# A search of integers comes back to the best feasible point in this share of its generations; in
-# the others all candidates may violate constraints.
-_CAME_BACK = 0.5
 # Violations of this share of the tolerance need no larger factors.
 _NEGLIGIBLE = 0.1
 # A mean that violates constraints by so many tolerances at most may be moved to satisfy them.
@@ -56,30 +43,6 @@ class Measurement:
     feasible: bool  # Whether no constraint is violated by more than its tolerance.
 
 
-@dataclass
-class _Standstill:
-    """Counts generations whose values are all equal to a level."""
-
-    count: int = 0
-    level: float = math.nan
-
-    def see(self, lowest: float, highest: float, same: float) -> None:
-        """Take note of a generation; values that differ by no more than `same` are equal."""
-        if abs(lowest - self.level) <= same and highest - lowest <= same:
-            self.count += 1
-        else:
-            self.count, self.level = 0, lowest
-
-    def entries(self) -> list[Any]:
-        return [self.count, None if math.isnan(self.level) else self.level]
-
-    @classmethod
-    def restored(cls, entries: list[Any]) -> _Standstill:
-        count, level = entries
-        level = math.nan if level is None else checked_scalar("level", level, 0.0)
-        return cls(checked_scalar("standstill", count, 0), level)
-
-
 class Handling:
     """Ranks candidates with the constraints, and remembers the best point.
 
@@ -92,10 +55,7 @@ class Handling:
         self, given: Constraints, tolerance: float, n: int, integers: int = 0, alone: bool = False
     ):
         self.given, self.tolerance, self.n = given, tolerance, n
-        # The values by which points are ranked never stand still where integers violate constraints
-        # in turn, nor does the mean settle: the best feasible point is what can be judged.
-        self._nothing_better = NothingBetter(integers, _CAME_BACK) if integers else None
-        self._only_integers = alone
+        self.ends = Ends(n, integers, alone)
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
         # Whether the search has ended at a feasible point; None where nobody has looked yet.
@@ -105,8 +65,6 @@ class Handling:
         self._tolerances: Vector = np.empty(0)
         self._own_tolerances: Vector = np.empty(0)  # of single constraints; NaN: that of all
         self._newest: tuple[Vector, Vector] | None = None
-        # Generations whose values are equal up to rounding, and up to what a tolerance is worth.
-        self._standstills = [_Standstill(), _Standstill()]
 
     # What was measured
 
@@ -151,80 +109,22 @@ class Handling:
         if self.lagrangian is None or self._newest is None:
             return None
         self.settled, measured = None, None
-        self._watch(*self._newest)
+        f, g = self._newest
+        worth = float((np.abs(self.lagrangian.multipliers) * self._tolerances).max())
+        self.ends.watch(self.values_of(f, g), f, worth)
         if noisy:  # the best feasible point is a lucky one
-            self._forget_best()
-        else:
-            self._look_for_better(*self._newest)
+            self.ends.forget_best()
+        elif (
+            self.ends.by_best
+            and self.feasible
+            and self.ends.look_for_better(self.best_value, f, self._feasible(g))
+        ):
+            self.settled = True
         if centre is not None:
             f, g = self._split(centre)
             measured = float(f[0]), g[0]
         self.changed = self.lagrangian.update(*self._newest, measured)
         return self.changed
-
-    def _watch(self, f: Vector, g: Vector) -> None:
-        """Count the generations whose values differ by no more than the rounding of f.
-
-        The strategy's rule sees only L, which may be much smaller than f. Also count those whose
-        values differ by no more than the tolerance of a constraint is worth, by its multiplier.
-        """
-        values = self.values_of(f, g)
-        finite = np.isfinite(values)
-        if not finite.any():
-            return
-        lowest, highest = float(values[finite].min()), float(values[finite].max())
-        assert self.lagrangian is not None
-        rounding = _ULPS * math.ulp(float(np.abs(f[finite]).max()))
-        worth = _HALF * float((np.abs(self.lagrangian.multipliers) * self._tolerances).max())
-        for standstill, same in zip(self._standstills, (rounding, worth), strict=True):
-            standstill.see(lowest, highest, same)
-
-    def _look_for_better(self, f: Vector, g: Vector) -> None:
-        """With integers: see whether the search keeps coming back to the best feasible point."""
-        counts, best = self._nothing_better, self.best
-        if counts is None or best is None or not best.feasible:
-            return
-        found = np.where(self._feasible(g), f, np.inf)
-        lowest = float(np.min(found, initial=np.inf, where=~np.isnan(found)))
-        same = _ULPS * math.ulp(abs(best.value))
-        finite = f[np.isfinite(f)]
-        if not self._only_integers and finite.size:  # real variables may still move the value
-            same = max(same, _SLIGHT * float(0.5 * finite.max() - 0.5 * finite.min()))
-        counts.see(best.value, lowest, same)
-        if counts.over:
-            self.settled = True
-
-    def _stand_anew(self) -> None:
-        """Count again from the next generation on, as for all that decides about an end."""
-        self._standstills = [_Standstill(), _Standstill()]
-        self._forget_best()
-
-    def _forget_best(self) -> None:
-        if self._nothing_better is not None:
-            self._nothing_better = self._nothing_better.anew()
-
-    @property
-    def came_back(self) -> bool | None:
-        """With integers: whether the search keeps coming back to the best feasible point.
-
-        None without integers, and before that can be known.
-        """
-        counts = self._nothing_better
-        return None if counts is None or counts.generations < _WINDOW else counts.came_back
-
-    @property
-    def converged(self) -> bool:
-        """Whether the values were equal for a window of generations, or nothing was better.
-
-        Where all variables are integers, twice as many generations without anything better are an
-        end, too, even if the search does not come back to the best point. `Growth` calls that end
-        STAGNATED: nobody knows whether it has converged.
-        """
-        counts = self._nothing_better if self._only_integers else None
-        ended = counts is not None and (counts.over or counts.generations >= 2 * counts.patience)
-        window = max(self.n // 10, _WINDOW)
-        rounded, worthless = self._standstills
-        return ended or rounded.count >= window or worthless.count >= _LONG * window
 
     @property
     def offset(self) -> float:
@@ -321,7 +221,7 @@ class Handling:
             negligible = self.lagrangian.negligible
             self.lagrangian = Lagrangian(self.n, self.lagrangian.equality, negligible=negligible)
         self.settled, self._newest = None, None
-        self._stand_anew()
+        self.ends.anew()
 
     # What is known at the end
 
@@ -420,8 +320,7 @@ class Handling:
             "lagrangian": None if self.lagrangian is None else self.lagrangian.entries(),
             "settled": self.settled,
             "tolerance": self.tolerance,
-            "standstills": [one.entries() for one in self._standstills],
-            "nothing_better": counts.entries() if (counts := self._nothing_better) else None,
+            **self.ends.entries(),
             "best": None if best is None else {"value": best.value, "violation": best.violation},
         }
 
@@ -441,10 +340,7 @@ class Handling:
         if entries["settled"] not in (None, False, True):
             raise ValueError(f"settled must be true, false or null, not {entries['settled']!r}")
         self.settled = entries["settled"]
-        first, second = entries["standstills"]
-        self._standstills = [_Standstill.restored(first), _Standstill.restored(second)]
-        if self._nothing_better is not None:
-            self._nothing_better.restore(entries.get("nothing_better"))
+        self.ends.restore(entries)
         if entries["lagrangian"] is None:
             return
         self.lagrangian = Lagrangian.restored(self.n, entries["lagrangian"], arrays)
@@ -457,7 +353,7 @@ class Handling:
         if before != self.tolerance:
             self._tolerances = np.where(np.isnan(own), self.tolerance, own)
             self.settled = None
-            self._stand_anew()
+            self.ends.anew()
         if self._tolerances.shape != self.lagrangian.equality.shape:
             raise ValueError("there must be one tolerance per constraint")
         self.lagrangian.negligible = _NEGLIGIBLE * self._tolerances

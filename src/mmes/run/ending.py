@@ -13,7 +13,7 @@ from mmes.errors import CheckpointError, EvaluationError, note
 from mmes.evaluate.protocol import location_of
 from mmes.run.evaluation import Evaluation
 from mmes.run.limits import Limits
-from mmes.run.noise import Reevaluation
+from mmes.run.reevaluation import Reevaluation
 from mmes.run.restarts import RESTARTABLE
 from mmes.run.result import Result, result_of
 from mmes.run.saving import Saver

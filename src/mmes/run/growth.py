@@ -144,7 +144,7 @@ class Growth:
         asks = self._options["noise"] != "no" and state.es.grows
         unsure = asks and state.noise.jumps
         # Integers under constraints jump, but whether they come back to the best point is known.
-        back = None if state.constraints is None else state.constraints.came_back
+        back = None if state.constraints is None else state.constraints.ends.came_back
         unsure = unsure if back is None else not back
         # The best value of noise, with other multipliers or of an earlier start may be elsewhere.
         comparable = not state.noise.noisy and state.constraints is None and state.start == 0

@@ -367,7 +367,7 @@ class Run:
         handled = self._state.constraints
         if limit is None and handled is not None and handled.hopeless:
             return StopReason.INFEASIBLE
-        if limit is None and handled is not None and handled.converged:
+        if limit is None and handled is not None and handled.ends.converged:
             return StopReason.CONVERGED_F
         judge = self._state.validation
         if limit is None and judge is not None and judge.exhausted:

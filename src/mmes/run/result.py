@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mmes.base.arrays import Arrays, Vector
 from mmes.base.reasons import StopReason
 from mmes.base.tensors import to_numpy
-from mmes.run.noise import Reevaluation
+from mmes.run.reevaluation import Reevaluation
 from mmes.run.settings import RunSettings
 from mmes.run.state import RunState, Spent
 from mmes.strategies import Optimizer

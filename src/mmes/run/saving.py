@@ -14,8 +14,9 @@ import numpy as np
 from mmes.base.saved_numbers import checked_scalar, checked_value
 from mmes.base.tensors import to_numpy
 from mmes.errors import CheckpointError, CheckpointExists, CheckpointWarning, warn_user
-from mmes.run.noise import MeanAverage, NoiseWatch, Reevaluation, Verdict
+from mmes.run.noise import MeanAverage, NoiseWatch, Verdict
 from mmes.run.observing.history import History
+from mmes.run.reevaluation import Reevaluation
 from mmes.run.resuming import understood
 from mmes.run.settings import RunSettings
 from mmes.run.state import NOTHING, Code, RunState, Spent, averages

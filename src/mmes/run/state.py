@@ -13,15 +13,9 @@ import numpy as np
 from mmes.base.arrays import Vector
 from mmes.base.reasons import StopReason
 from mmes.errors import FailedEvaluationWarning, warn_user
-from mmes.run.noise import (
-    CEILING_GENERATIONS,
-    GENERATIONS,
-    MeanAverage,
-    NoiseWatch,
-    Reevaluation,
-    Verdict,
-)
+from mmes.run.noise import CEILING_GENERATIONS, GENERATIONS, MeanAverage, NoiseWatch, Verdict
 from mmes.run.observing.history import History
+from mmes.run.reevaluation import Reevaluation
 from mmes.run.restarts import DOUBLINGS
 from mmes.run.settings import RunSettings
 from mmes.strategies import Optimizer

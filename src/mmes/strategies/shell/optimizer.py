@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from mmes.base import memory
 from mmes.base.options import Option
 from mmes.base.reasons import StopReason
-from mmes.errors import KernelWarning, TellError, warn_user
+from mmes.errors import TellError
 from mmes.kernels import Handle, Kernel
 from mmes.spaces.manifolds import Manifold
 from mmes.spaces.space import Space
 from mmes.strategies.shell.pending import ExclusiveAccess, Pending, checked_rows, received
 from mmes.strategies.shell.protocol import Vector
+from mmes.strategies.shell.state import rebuilt
+from mmes.strategies.shell.stopping import checked_target
 
 
 class Optimizer(ABC):
@@ -240,7 +242,7 @@ class Optimizer(ABC):
     def _reasons(
         self, target: SupportsFloat | None, max_evaluations: int | None
     ) -> Iterator[StopReason]:
-        if target is not None and -math.inf < self.best_value <= _checked_target(target):
+        if target is not None and -math.inf < self.best_value <= checked_target(target):
             yield StopReason.TARGET_REACHED
         yield from self._own_reasons()
         if max_evaluations is not None and self.evaluations + self.rows > max_evaluations:
@@ -377,7 +379,7 @@ class Optimizer(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         pending = None if self._pending is None else self._pending.told()
-        return _rebuilt, (type(self), self.state(), self._asked, pending)
+        return rebuilt, (type(self), self.state(), self._asked, pending)
 
     # What a subclass does
 
@@ -438,36 +440,3 @@ class Optimizer(ABC):
             if values[best] < self._best_value:
                 return float(values[best]), self._candidate(best)
         return self._best_value, self._best_x
-
-
-def _rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending: Any) -> Optimizer:
-    """Return an optimizer as it was when it was copied or pickled, even within a generation."""
-    place = {name: state["options"].get(name) for name in ("kernel", "threads", "device")}
-    try:
-        made = kind.from_state(state, **place)
-    except (ImportError, RuntimeError, AssertionError) as error:  # torch's, about a missing device
-        if place["device"] is None:
-            raise
-        warn_user(
-            f"the optimizer was on device={place['device']!r}, which cannot be used here "
-            f"({error}); this copy uses host memory",
-            KernelWarning,
-        )
-        made = kind.from_state(state)
-    if asked:
-        made.ask(rows=())
-    if pending is not None:
-        rows, values = pending
-        made.tell(values, rows)
-    return made
-
-
-def _checked_target(target: SupportsFloat) -> float:
-    """Return a target as a number, -inf for one that is infinite: no value reaches it."""
-    try:
-        number = float(target)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"target must be a number, not {target!r}") from None
-    if math.isnan(number):
-        raise ValueError("target must be a number, not NaN, which no value reaches")
-    return number if math.isfinite(number) else -math.inf

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmes.base.saved_numbers import LARGEST_COUNT, checked_scalar
+from mmes.errors import KernelWarning, warn_user
 from mmes.kernels import Place
 from mmes.spaces.manifolds import manifold_from
 from mmes.strategies.shell.protocol import Search
+
+if TYPE_CHECKING:
+    from mmes.strategies.shell.optimizer import Optimizer
 
 COUNTS = ("generation", "evaluations", "failed_evaluations")
 
@@ -46,3 +50,25 @@ def check_sizes(search_type: type[Search], state: dict[str, Any]) -> None:
             continue
         if isinstance(value, int) and value > most:
             raise ValueError(f"{option.name} is {value}, but the arrays are those of {most}")
+
+
+def rebuilt(kind: type[Optimizer], state: dict[str, Any], asked: bool, pending: Any) -> Optimizer:
+    """Return an optimizer as it was when it was copied or pickled, even within a generation."""
+    place = {name: state["options"].get(name) for name in ("kernel", "threads", "device")}
+    try:
+        made = kind.from_state(state, **place)
+    except (ImportError, RuntimeError, AssertionError) as error:  # torch's, about a missing device
+        if place["device"] is None:
+            raise
+        warn_user(
+            f"the optimizer was on device={place['device']!r}, which cannot be used here "
+            f"({error}); this copy uses host memory",
+            KernelWarning,
+        )
+        made = kind.from_state(state)
+    if asked:
+        made.ask(rows=())
+    if pending is not None:
+        rows, values = pending
+        made.tell(values, rows)
+    return made

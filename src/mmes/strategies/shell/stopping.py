@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, SupportsFloat
 
 from mmes.base.arrays import Arrays
 from mmes.base.reasons import StopReason
@@ -259,3 +259,14 @@ class StopRules:
             self._standstill.restore(generation, state["arrays"])
         if self.collapse is not None:
             self.collapse.restore(state["arrays"])
+
+
+def checked_target(target: SupportsFloat) -> float:
+    """Return a target as a number, -inf for one that is infinite: no value reaches it."""
+    try:
+        number = float(target)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"target must be a number, not {target!r}") from None
+    if math.isnan(number):
+        raise ValueError("target must be a number, not NaN, which no value reaches")
+    return number if math.isfinite(number) else -math.inf
