@@ -5,6 +5,7 @@
     python benchmarks/rivals.py rules [--seeds 3]
     python benchmarks/rivals.py cost [--dimension 1000]
     python benchmarks/rivals.py peers [--dimension 1000]
+    python benchmarks/rivals.py rosenbrock --dimension 100 [--seeds 3]
     python benchmarks/rivals.py table
 
 `convergence` and `rules` follow the protocol of the MMES paper: start uniform in [-5, 5]^n, sigma
@@ -13,7 +14,8 @@
 thread (set OMP_NUM_THREADS=1 for numpy's own), all strategies in turn, in processor time, the best
 of several rounds. `peers` does the same with the packages cma, cmaes and pypop7 where they are
 installed; pypop7 calls the objective itself, one point at a time, which costs it less than a
-microsecond each.
+microsecond each. `rosenbrock` counts the evaluations of CMA-ES and of the package cma, without
+active updates, by the same protocol.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from mmes.strategies import STRATEGIES, AskTell, get_strategy
 RECORD = Path("out/rivals.jsonl")
 TARGET = 1e-8
 BUDGET = 30_000_000
+WHAT = ("convergence", "rules", "cost", "peers", "rosenbrock", "table")
 PROBLEMS = ("cigar", "different_powers", "discus")
 RULES = ("csa", "psr", "rsr", "gsr", "pta")
 # Medians of 20 runs, n = 1000, of the MMES article; for LM-CMA as published, Fast-CMA-ES and R1-ES,
@@ -191,9 +194,27 @@ def peers(n: int, rounds: int, seconds: float) -> None:
         print(f"{name:10s}", ", ".join(f"{who} {value * 1e6:.1f}" for who, value in best.items()))
 
 
+def rosenbrock(n: int, seeds: int) -> None:
+    """Print the evaluations of CMA-ES and of its reference implementation."""
+    from cma import CMAEvolutionStrategy
+
+    problem = problems.get("rosenbrock", dimension=n)
+    for seed in range(1, seeds + 1):
+        ours = search(get_strategy("cma-es"), problem, seed)
+        start = np.random.Generator(np.random.Philox(seed)).uniform(-5, 5, n)
+        known = {"seed": seed, "CMA_active": False, "ftarget": TARGET, "verbose": -9}
+        es = CMAEvolutionStrategy(start, 3.0, known)
+        while not es.stop():
+            points = es.ask()
+            es.tell(points, problem.batch(np.array(points)).tolist())
+        counts = ((ours.evaluations, ours.best_value), (es.countevals, es.best.f))
+        told = (f"{count} ({count / n**2:.1f} n^2), f = {value:.2g}" for count, value in counts)
+        print(f"n = {n}, seed {seed}: ours {next(told)}; cma {next(told)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("convergence", "rules", "cost", "peers", "table"))
+    parser.add_argument("what", choices=WHAT)
     names = [name for name in PUBLISHED if name not in ("mmes", "cma-es", "r1-es")]
     parser.add_argument("--strategies", default=",".join(names))
     parser.add_argument("--problems", default=",".join(PROBLEMS))
@@ -213,6 +234,8 @@ def main() -> None:
             cost(given.dimension, given.rounds, given.seconds)
         case "peers":
             peers(given.dimension, given.rounds, given.seconds)
+        case "rosenbrock":
+            rosenbrock(given.dimension, given.seeds)
         case "table":
             table()
 
