@@ -52,7 +52,7 @@ class _Standstill:
         return cls(checked_scalar("standstill", count, 0), level)
 
 
-class Ends:
+class EndCounts:
     """Counts the generations in which nothing changes any more.
 
     n is the number of variables, `integers` of those that are integers and can change, and `alone`

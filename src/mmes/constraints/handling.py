@@ -14,7 +14,7 @@ from mmes.base.arrays import Arrays, Vector
 from mmes.base.certainty import share_of_rounding, student
 from mmes.base.saved_numbers import checked_value
 from mmes.base.tensors import to_numpy
-from mmes.constraints.ends import Ends
+from mmes.constraints.ends import EndCounts
 from mmes.constraints.given import Constraints
 from mmes.constraints.lagrangian import Lagrangian
 from mmes.constraints.linear import exact_point
@@ -55,7 +55,7 @@ class Handling:
         self, given: Constraints, tolerance: float, n: int, integers: int = 0, alone: bool = False
     ):
         self.given, self.tolerance, self.n = given, tolerance, n
-        self.ends = Ends(n, integers, alone)
+        self.ends = EndCounts(n, integers, alone)
         self.lagrangian: Lagrangian | None = None  # until the first evaluation says how many
         self.best: Measurement | None = None
         # Whether the search has ended at a feasible point; None where nobody has looked yet.
