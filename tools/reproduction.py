@@ -166,11 +166,11 @@ def absent(cells: Mapping[Cell, Compared]) -> str:
     without = {cell: found for cell, found in cells.items() if not found.costs}
     unsolved = sum(found.published is None for found in without.values())
     large = sum(too_large(cell, found) for cell, found in without.items())
-    words = f"{single} cells have a single run, {len(without) - unsolved - large} have none yet"
+    words = f"Cells with a single run: {single}; without any: {len(without) - unsolved - large}"
     if unsolved:
-        words += f", {unsolved} are not run because the paper did not solve them"
+        words += f"; not run because the paper did not solve them: {unsolved}"
     if large:
-        words += f", {large} are not run because they take {LARGEST:.0e} evaluations or more"
+        words += f"; not run because they take {LARGEST:.0e} evaluations or more: {large}"
     return f"{words}.".replace("e+0", "e")
 
 
