@@ -132,7 +132,7 @@ def rebuilt(data: bytes | None, kind: str, words: str) -> BaseException:
     """Return the worker's error; if it cannot be unpickled here, one with the same message."""
     if data is not None:
         with contextlib.suppress(Exception):
-            error = pickle.loads(data)
+            error = pickle.loads(data)  # what a worker of ours wrote, through its engine
             if isinstance(error, BaseException):
                 return error
     return RuntimeError(f"{kind}: {words}")
